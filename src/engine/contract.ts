@@ -1,0 +1,265 @@
+/**
+ * The engine contract. An engine holds models (roles), draws tokens from them, scores given tokens under them, and
+ * accumulates gradients of losses that it does not know. Losses are plain TypeScript between `forward` and `backward`.
+ * The engine sums and never averages: a token's weight contains the whole normaliser (C10).
+ */
+import type { Context } from "../core/problem.js";
+import type { RandomKey } from "../core/random.js";
+import type { StopReason, Truncation } from "../core/trajectory.js";
+import type { Json } from "../core/json.js";
+
+/** What an engine may be able to do. A method states what it needs; a missing one is an error before anything runs. */
+export const capabilities = [
+  "sample", "sample.forced", "sample.top-k", "sample.stop-strings", "sample.greedy", "sample.truncation", "sample.continue", "sample.gumbel",
+  "score", "score.top-k", "score.targets", "score.hidden", "score.values", "score.full", "score.sum-squares", "score.head-gradient",
+  "score.attention", "score.divergence", "score.logit-lens", "score.ablate",
+  "train", "train.entropy", "train.targets", "train.values", "train.inputs",
+  "optimizer.sgd", "optimizer.adamw", "optimizer.muon",
+  "roles", "snapshots", "weights.tensors", "weights.combine", "weights.perturb", "adapters", "input-rows", "media", "save",
+] as const;
+export type Capability = (typeof capabilities)[number];
+
+/** What an engine says of itself: every capability it has, and for each it lacks the reason in one sentence. */
+export interface EngineInfo {
+  readonly name: string;
+  readonly has: ReadonlySet<Capability>;
+  readonly lacks: { readonly [capability in Capability]?: string };
+  /** Everything that decides bits: versions, threads, workers, processor. Enters the run's fingerprint. */
+  readonly fingerprint: { readonly [key: string]: Json };
+}
+
+/** Which weights (C7): a role, at its current state or at a snapshot, with an adapter and its scale, or perturbed by a seed. */
+export interface WeightsRef {
+  readonly role: string;
+  /** A snapshot's name; absent: current weights. */
+  readonly at?: string;
+  readonly adapter?: string;
+  readonly scale?: number;
+  readonly perturb?: { readonly seed: number; readonly sigma: number };
+}
+
+/** What receives a gradient (C10): `role:NAME`, `adapter:NAME`, or `inputs` (returned to the caller). */
+export type ParameterSet = `role:${string}` | `adapter:${string}` | "inputs";
+
+export interface SampleRequest {
+  readonly context: Context;
+  readonly weights: WeightsRef;
+  /** Above 0. The most likely token is asked for with `greedy`, not with temperature 0. */
+  readonly temperature: number;
+  /** Draw the most likely token; the log-probs returned are still those of `temperature`. */
+  readonly greedy?: boolean;
+  readonly maxTokens: number;
+  /** Ids that end the response (they belong to it), and strings that end it once its text contains them. */
+  readonly stop: { readonly ids: readonly number[]; readonly strings?: readonly string[] };
+  /** The noise of token i is a pure function of this key and i. */
+  readonly key: RandomKey;
+  /** Response tokens to be forced from the start; their log-probs are reported and their `sampled` is 0 (C8). */
+  readonly forced?: Int32Array;
+  /** Also return the k most likely tokens of each position with the log of the remaining mass. */
+  readonly topK?: number;
+  readonly truncation?: Truncation;
+}
+
+/** The k most likely tokens a position and the log of the remaining mass. All at the request's temperature. */
+export interface TopK {
+  readonly k: number;
+  readonly ids: Int32Array; // [tokens][k], most likely first, ties by lower id
+  readonly logp: Float64Array; // [tokens][k]
+  readonly tail: Float64Array; // [tokens]
+}
+
+export interface Sample {
+  /** Index of the request that this answers. */
+  readonly index: number;
+  readonly ids: Int32Array;
+  readonly sampled: Uint8Array;
+  /** Log-probs at temperature 1, untruncated. [tokens] */
+  readonly rawLogp: Float64Array;
+  /** Log-probs of the distribution drawn from: temperature and truncation applied. [tokens] */
+  readonly logp: Float64Array;
+  /** Entropy of the distribution at the request's temperature, before truncation. [tokens] */
+  readonly entropy: Float64Array;
+  readonly stop: StopReason;
+  readonly top?: TopK;
+  /** Identity of the weights that drew it (`policy@12`). */
+  readonly weights: string;
+}
+
+/** A context and response tokens to be scored or trained on, with the conditions (C9, C10). */
+export interface Sequence {
+  readonly context: Context; // at least one id: the first response token is predicted from it
+  readonly response: Int32Array;
+  readonly weights: WeightsRef;
+  readonly temperature: number;
+}
+
+/** Sparse outcomes a position: the listed ids, and all others together as the tail (C12). */
+export interface Targets {
+  readonly k: number;
+  readonly ids: Int32Array; // [tokens][k], distinct within a position
+}
+
+/** What `score` and `forward` return beside log-probs. */
+export interface Want {
+  readonly entropy?: boolean;
+  readonly values?: boolean;
+  /** One entry a sequence; undefined where a sequence wants none. */
+  readonly targets?: readonly (Targets | undefined)[];
+}
+
+export interface ScoreWant extends Want {
+  readonly topK?: number;
+  /** Residual stream after layer l, before the final norm (0 = embeddings), and `final` after it, at every token of context and response. */
+  readonly hidden?: readonly (number | "final")[];
+  /** Full log-probs of every position. */
+  readonly full?: boolean;
+}
+
+/** Everything at temperature and context of the sequence. Entry t belongs to response token t, read before it is seen. */
+export interface Scores {
+  readonly logp: Float64Array; // [tokens]
+  readonly entropy?: Float64Array; // [tokens]
+  readonly values?: Float64Array; // [tokens + 1]: one before each response token, and one after the last
+  readonly targetLogp?: Float64Array; // [tokens][k]
+  readonly targetTail?: Float64Array; // [tokens], log of the mass outside the listed ids
+  readonly top?: TopK;
+  readonly hidden?: { readonly [layer: string]: Float32Array }; // [context + response][width]
+  readonly full?: Float64Array; // [tokens][vocabulary]
+  readonly weights: string;
+}
+
+/** Derivatives of a loss to be minimised, of the numbers that `forward` returned for one sequence. Absent means zero. */
+export interface Derivatives {
+  readonly dLogp?: Float64Array; // [tokens]
+  readonly dEntropy?: Float64Array; // [tokens]
+  readonly dValue?: Float64Array; // [tokens + 1]
+  readonly dTargetLogp?: Float64Array; // [tokens][k]
+  readonly dTargetTail?: Float64Array; // [tokens]
+}
+
+export interface Forward {
+  readonly handle: string;
+  readonly scores: readonly Scores[];
+}
+
+/** What `backward` returns: rows of dL/d(input embeddings) when the parameter set is `inputs`. */
+export interface Backward {
+  readonly inputs?: readonly Float32Array[]; // per sequence [context + response][width]
+}
+
+/** Decay and rate of parameters whose name matches; the first match counts. */
+export interface ParameterRule {
+  /** Regular expression on the tensor's Hugging Face name. */
+  readonly match: string;
+  readonly rateScale?: number;
+  readonly weightDecay?: number;
+}
+
+/** An update rule with its numbers of this step; schedules are resolved by the caller (src/engine/schedule.ts). */
+export type UpdateRule =
+  | { readonly rule: "sgd"; readonly rate: number; readonly momentum?: number; readonly weightDecay?: number }
+  | { readonly rule: "adamw"; readonly rate: number; readonly beta1?: number; readonly beta2?: number; readonly epsilon?: number; readonly weightDecay?: number };
+
+export interface StepRequest {
+  readonly set: ParameterSet;
+  readonly update: UpdateRule;
+  /** Clip the global norm to this; absent: no clipping. */
+  readonly maxNorm?: number;
+  readonly groups?: readonly ParameterRule[];
+}
+
+export interface StepResult {
+  /** Global L2 norm of the gradient before clipping. */
+  readonly gradNorm: number;
+  readonly clipped: boolean;
+  /** The step was left out because a gradient was not finite; the weights and moments are untouched and the gradient is dropped. */
+  readonly skipped?: { readonly parameter: string; readonly count: number };
+  /** Identity of the weights after the step. */
+  readonly weights: string;
+}
+
+/** A tensor read or written in float64 (C14). */
+export interface TensorValue {
+  readonly name: string;
+  readonly shape: readonly number[];
+  readonly data: Float64Array;
+}
+
+/** What a model is, as far as callers need it. */
+export interface ModelInfo {
+  readonly role: string;
+  readonly parameters: number;
+  readonly vocabulary: number;
+  readonly width: number;
+  readonly layers: number;
+  /** The longest context plus response, in tokens. */
+  readonly maxTokens: number;
+  readonly hasValueHead: boolean;
+  readonly trainable: boolean;
+  /** Names of the tensors, in Hugging Face order. */
+  readonly tensors: readonly { readonly name: string; readonly shape: readonly number[] }[];
+}
+
+/** Where a role's weights come from. */
+export type ModelSource =
+  | { readonly from: "folder"; readonly path: string }
+  | { readonly from: "role"; readonly role: string } // a copy of its current weights
+  | { readonly from: "config"; readonly config: Json; readonly seed: number }; // random, keyed by seed and tensor name
+
+export interface LoadRequest {
+  readonly role: string;
+  readonly source: ModelSource;
+  readonly trainable: boolean;
+  readonly valueHead?: boolean;
+}
+
+export interface Weights {
+  load(request: LoadRequest): Promise<ModelInfo>;
+  unload(role: string): Promise<void>;
+  info(role: string): Promise<ModelInfo>;
+  snapshot(role: string, name: string): Promise<void>;
+  restore(role: string, name: string): Promise<void>;
+  dropSnapshot(role: string, name: string): Promise<void>;
+  read(ref: WeightsRef, names: readonly string[]): Promise<TensorValue[]>;
+  write(role: string, tensors: readonly TensorValue[]): Promise<void>;
+  /** Accumulated gradient of a parameter set, for tests and for update rules outside the engine. */
+  readGradient(set: ParameterSet, names: readonly string[]): Promise<TensorValue[]>;
+  zeroGradient(set: ParameterSet): Promise<void>;
+  /** Optimizer state of a set (moments, step count), to a safetensors file and back: byte-exact. */
+  saveOptimizer(set: ParameterSet, file: string): Promise<void>;
+  loadOptimizer(set: ParameterSet, file: string): Promise<void>;
+  /** Writes a Hugging Face folder (config.json and safetensors). Written beside and renamed: never half a folder. */
+  save(ref: WeightsRef, folder: string): Promise<void>;
+}
+
+/** What an engine did since it started; the run's ledger reads differences (C23). */
+export interface Usage {
+  readonly prefillTokens: number; // after sharing: a group of 16 on one prompt counts it once
+  readonly sampledTokens: number;
+  readonly scoredTokens: number;
+  readonly trainedTokens: number;
+  /** Token slots computed, padding included. */
+  readonly slots: number;
+  readonly busyMs: number;
+}
+
+export interface CallOptions {
+  readonly signal?: AbortSignal;
+}
+
+/** One engine. Every call may be made while others run; results do not depend on their order of arrival. */
+export interface Engine {
+  readonly info: EngineInfo;
+  readonly weights: Weights;
+  /** Answers stream as they finish; `index` tells which request each belongs to. */
+  sample(requests: readonly SampleRequest[], options?: CallOptions): AsyncIterable<Sample>;
+  score(sequences: readonly Sequence[], want?: ScoreWant, options?: CallOptions): Promise<Scores[]>;
+  /** Log-probs of the weights being differentiated. The handle keeps what `backward` needs until it or `release` is called. */
+  forward(sequences: readonly Sequence[], want?: Want, options?: CallOptions): Promise<Forward>;
+  /** Adds the gradient of the loss to the parameter set, and frees the handle. */
+  backward(handle: string, derivatives: readonly Derivatives[], set: ParameterSet): Promise<Backward>;
+  release(handle: string): Promise<void>;
+  step(request: StepRequest): Promise<StepResult>;
+  usage(): Promise<Usage>;
+  close(): Promise<void>;
+}
