@@ -25,7 +25,10 @@ export function note<T extends Json>(id: string, fallback?: T): Note<T> {
     get: (on) => (held.get(on)?.get(id) as T | undefined) ?? fallback,
     set: (on, value) => {
       let notes = held.get(on);
-      if (!notes) held.set(on, (notes = new Map()));
+      if (!notes) {
+        notes = new Map();
+        held.set(on, notes);
+      }
       notes.set(id, value);
     },
   };

@@ -3,19 +3,51 @@
  * accumulates gradients of losses that it does not know. Losses are plain TypeScript between `forward` and `backward`.
  * The engine sums and never averages: a token's weight contains the whole normaliser (C10).
  */
+
+import type { Json } from "../core/json.js";
 import type { Context } from "../core/problem.js";
 import type { RandomKey } from "../core/random.js";
 import type { StopReason, Truncation } from "../core/trajectory.js";
-import type { Json } from "../core/json.js";
 
 /** What an engine may be able to do. A method states what it needs; a missing one is an error before anything runs. */
 export const capabilities = [
-  "sample", "sample.forced", "sample.top-k", "sample.stop-strings", "sample.greedy", "sample.truncation", "sample.continue", "sample.gumbel",
-  "score", "score.top-k", "score.targets", "score.hidden", "score.values", "score.full", "score.sum-squares", "score.head-gradient",
-  "score.attention", "score.divergence", "score.logit-lens", "score.ablate",
-  "train", "train.entropy", "train.targets", "train.values", "train.inputs",
-  "optimizer.sgd", "optimizer.adamw", "optimizer.muon",
-  "roles", "snapshots", "weights.tensors", "weights.combine", "weights.perturb", "adapters", "input-rows", "media", "save",
+  "sample",
+  "sample.forced",
+  "sample.top-k",
+  "sample.stop-strings",
+  "sample.greedy",
+  "sample.truncation",
+  "sample.continue",
+  "sample.gumbel",
+  "score",
+  "score.top-k",
+  "score.targets",
+  "score.hidden",
+  "score.values",
+  "score.full",
+  "score.sum-squares",
+  "score.head-gradient",
+  "score.attention",
+  "score.divergence",
+  "score.logit-lens",
+  "score.ablate",
+  "train",
+  "train.entropy",
+  "train.targets",
+  "train.values",
+  "train.inputs",
+  "optimizer.sgd",
+  "optimizer.adamw",
+  "optimizer.muon",
+  "roles",
+  "snapshots",
+  "weights.tensors",
+  "weights.combine",
+  "weights.perturb",
+  "adapters",
+  "input-rows",
+  "media",
+  "save",
 ] as const;
 export type Capability = (typeof capabilities)[number];
 
@@ -158,7 +190,14 @@ export interface ParameterRule {
 /** An update rule with its numbers of this step; schedules are resolved by the caller (src/engine/schedule.ts). */
 export type UpdateRule =
   | { readonly rule: "sgd"; readonly rate: number; readonly momentum?: number; readonly weightDecay?: number }
-  | { readonly rule: "adamw"; readonly rate: number; readonly beta1?: number; readonly beta2?: number; readonly epsilon?: number; readonly weightDecay?: number };
+  | {
+      readonly rule: "adamw";
+      readonly rate: number;
+      readonly beta1?: number;
+      readonly beta2?: number;
+      readonly epsilon?: number;
+      readonly weightDecay?: number;
+    };
 
 export interface StepRequest {
   readonly set: ParameterSet;
