@@ -1,10 +1,33 @@
 import { defineConfig } from "vitest/config";
 
+const folders = "{src,test,bench,proofs}";
+const minute = 60_000;
+
 export default defineConfig({
   test: {
-    include: ["{src,test,bench,proofs}/**/*.test.ts"],
-    exclude: ["**/node_modules/**", "**/dist/**", "**/*.full.test.ts"],
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    pool: "forks",
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "quick",
+          include: [`${folders}/**/*.test.ts`],
+          exclude: ["**/*.full.test.ts"],
+          testTimeout: minute,
+          hookTimeout: minute,
+        },
+      },
+      {
+        extends: true,
+        // One at a time: they measure memory, fill all cores or start programs of their own.
+        test: {
+          name: "full",
+          include: [`${folders}/**/*.full.test.ts`],
+          testTimeout: 20 * minute,
+          hookTimeout: 20 * minute,
+          fileParallelism: false,
+        },
+      },
+    ],
   },
 });

@@ -1,0 +1,40 @@
+// Compiles src to dist where dist is missing or older than a source. Beside and then renamed: a reader never sees half of it.
+import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { fail, node, ready, root } from "./ready.mjs";
+
+const dist = join(root, "dist");
+
+/** Builds when needed. `always`: even when dist looks fresh. */
+export function build({ always = false } = {}) {
+  if (!always && fresh()) return;
+  const beside = join(root, `.dist-${process.pid}`);
+  const aside = join(root, `.dist-old-${process.pid}`);
+  const started = Date.now();
+  const code = node(["node_modules/typescript/bin/tsc", "-p", "tsconfig.build.json", "--outDir", beside], { stdio: ["ignore", 2, 2] });
+  if (code !== 0) {
+    rmSync(beside, { recursive: true, force: true });
+    fail("The sources do not compile (the faults are above): mend them, then try again");
+  }
+  if (existsSync(dist)) renameSync(dist, aside);
+  renameSync(beside, dist);
+  rmSync(aside, { recursive: true, force: true });
+  console.error(`Compiled src to dist in ${((Date.now() - started) / 1000).toFixed(1)} s`);
+}
+
+/** Whether the command in dist is younger than all that it is made of. */
+function fresh() {
+  const stamp = join(dist, "index.js");
+  if (!existsSync(stamp)) return false;
+  const built = statSync(stamp).mtimeMs;
+  const inputs = readdirSync(join(root, "src"), { recursive: true }).map((name) => join(root, "src", name));
+  return [...inputs, ...["tsconfig.json", "tsconfig.build.json", "package-lock.json"].map((name) => join(root, name))].every(
+    (path) => statSync(path).mtimeMs < built,
+  );
+}
+
+if (resolve(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  ready();
+  build({ always: true });
+}
