@@ -20,10 +20,10 @@ export interface Replica extends Engine {
    * nothing was accumulated. The array belongs to the caller: the engine neither keeps nor reuses it.
    */
   takeGradient(set: ParameterSet): Promise<FlatArray | undefined>;
-  /** Adds a gradient of the same layout, elementwise, to what is accumulated; throws an ArgumentError when the length differs. */
+  /** Adds a gradient of the same layout, elementwise, to what is accumulated, and does not keep the array; throws an ArgumentError when the length differs. */
   addGradient(set: ParameterSet, gradient: FlatArray): Promise<void>;
   /** A copy of the current weights. */
   exportWeights(set: ParameterSet): Promise<FlatWeights>;
-  /** Replaces the current weights and their identity; snapshots, gradient and optimizer state stay. Throws an ArgumentError when the length differs. */
+  /** Replaces the current weights and their identity, and does not keep the array; snapshots, gradient and optimizer state stay. Throws an ArgumentError when the length differs. */
   importWeights(set: ParameterSet, weights: FlatWeights): Promise<void>;
 }

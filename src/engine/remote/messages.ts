@@ -1,0 +1,44 @@
+/** The messages between a `RemoteEngine` and the server, one a frame. Any change raises `protocolVersion` in frames.ts. */
+
+import type { Json } from "../../core/json.js";
+import type { Capability, EngineInfo } from "../contract.js";
+
+/** Where an engine listens: a socket path (or a named pipe on Windows), or a TCP port. */
+export type Address = { readonly path: string } | { readonly host: string; readonly port: number };
+
+export type ErrorJson = { readonly [key: string]: Json };
+
+/** From the client. `hello` comes first; then any number of calls, each answered under its id, and cancellations. */
+export type Request =
+  | { readonly type: "hello"; readonly token?: string }
+  | { readonly type: "call"; readonly id: number; readonly method: string; readonly args: readonly unknown[] }
+  | { readonly type: "cancel"; readonly id: number };
+
+/** `EngineInfo` as a frame can carry it. */
+export interface WireInfo {
+  readonly name: string;
+  readonly has: readonly Capability[];
+  readonly lacks: EngineInfo["lacks"];
+  readonly fingerprint: EngineInfo["fingerprint"];
+}
+
+/** From the server. `item`s (samples) come before the `done` or `failed` of their call; `refused` ends the connection. */
+export type Reply =
+  | { readonly type: "welcome"; readonly info: WireInfo; readonly pid: number }
+  | { readonly type: "refused"; readonly error: ErrorJson }
+  | { readonly type: "item"; readonly id: number; readonly value: unknown }
+  | { readonly type: "done"; readonly id: number; readonly value?: unknown }
+  | { readonly type: "failed"; readonly id: number; readonly error: ErrorJson; readonly cancelled: boolean }
+  | { readonly type: "beat"; readonly calls: number };
+
+export function infoToWire(info: EngineInfo): WireInfo {
+  return { name: info.name, has: [...info.has], lacks: info.lacks, fingerprint: info.fingerprint };
+}
+
+export function infoFromWire(wire: WireInfo): EngineInfo {
+  return { ...wire, has: new Set(wire.has) };
+}
+
+export function describeAddress(address: Address): string {
+  return "path" in address ? address.path : `${address.host}:${address.port}`;
+}

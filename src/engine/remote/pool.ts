@@ -1,0 +1,322 @@
+/**
+ * Several equal engines as one. Sampling, scoring, forward and backward are divided over the workers (split.ts);
+ * for a step the gradients of all workers are summed in worker order on the first one, the primary, which owns the
+ * optimizer state, and its new weights go to the others. No byte depends on timing; another number of workers sums
+ * gradients in another order, which changes their last bits.
+ */
+import { ArgumentError, EngineError } from "../../core/errors.js";
+import type {
+  Backward,
+  CallOptions,
+  Derivatives,
+  Engine,
+  EngineInfo,
+  Forward,
+  ParameterSet,
+  Sample,
+  SampleRequest,
+  Scores,
+  ScoreWant,
+  Sequence,
+  StepRequest,
+  StepResult,
+  Usage,
+  Want,
+  Weights,
+} from "../contract.js";
+import type { FlatArray, Replica } from "../replica.js";
+import { linkedController, merge } from "./merge.js";
+import { splitRequests, splitSequences } from "./split.js";
+
+/** The part of a call that one worker has: which of the sequences. */
+interface Part {
+  readonly worker: Replica;
+  readonly indices: readonly number[];
+}
+
+/** A forward pass: the handle of each part, and the number of sequences. */
+interface Pass {
+  readonly parts: readonly (Part & { readonly handle: string })[];
+  readonly count: number;
+}
+
+export class PoolEngine implements Engine {
+  readonly info: EngineInfo;
+  private readonly primary: Replica;
+  private readonly passes = new Map<string, Pass>();
+  private nextPass = 1;
+  /** Changes of the weights happen one after another and before what is called later, so that all copies stay equal. */
+  private change: Promise<unknown> = Promise.resolve();
+  /** Set once a change reached some workers only: from then on no answer would be that of one model. */
+  private broken: { readonly error: unknown } | undefined;
+
+  /** `workers` must be equal: the same engine with the same models, loaded through this pool or before. */
+  constructor(private readonly workers: readonly Replica[]) {
+    const [primary] = workers;
+    if (!primary) throw new ArgumentError({ place: "engine pool", cause: "it has no workers", mend: "give at least one" });
+    this.primary = primary;
+    const { name, has, lacks, fingerprint } = primary.info;
+    this.info = { name, has, lacks, fingerprint: { ...fingerprint, workers: workers.length } };
+  }
+
+  readonly weights: Weights = {
+    load: (request) => this.onAll((worker) => worker.weights.load(request)),
+    unload: (role) => this.onAll((worker) => worker.weights.unload(role)),
+    info: (role) => this.onPrimary((worker) => worker.weights.info(role)),
+    snapshot: (role, name) => this.onAll((worker) => worker.weights.snapshot(role, name)),
+    restore: (role, name) => this.onAll((worker) => worker.weights.restore(role, name)),
+    dropSnapshot: (role, name) => this.onAll((worker) => worker.weights.dropSnapshot(role, name)),
+    read: (ref, names) => this.onPrimary((worker) => worker.weights.read(ref, names)),
+    write: (role, tensors) => this.onAll((worker) => worker.weights.write(role, tensors)),
+    readGradient: (set, names) =>
+      this.inTurn(async () => {
+        await this.gather(set);
+        return this.primary.weights.readGradient(set, names);
+      }),
+    zeroGradient: (set) => this.onAll((worker) => worker.weights.zeroGradient(set)),
+    saveOptimizer: (set, file) => this.onPrimary((worker) => worker.weights.saveOptimizer(set, file)),
+    loadOptimizer: (set, file) => this.inTurn(() => this.primary.weights.loadOptimizer(set, file)),
+    save: (ref, folder) => this.onPrimary((worker) => worker.weights.save(ref, folder)),
+  };
+
+  async *sample(requests: readonly SampleRequest[], options?: CallOptions): AsyncGenerator<Sample> {
+    await this.ready();
+    const { controller, unlink } = linkedController(options?.signal);
+    const { signal } = controller;
+    const streams = this.parts(splitRequests(requests, this.workers.length)).map(({ worker, indices }) =>
+      renumbered(worker.sample(pick(requests, indices), { signal }), indices),
+    );
+    try {
+      yield* merge(streams, () => controller.abort());
+    } finally {
+      unlink();
+    }
+  }
+
+  async score(sequences: readonly Sequence[], want?: ScoreWant, options?: CallOptions): Promise<Scores[]> {
+    const parts = this.parts(splitSequences(sequences, this.workers.length));
+    await this.ready();
+    const answers = await this.together(parts, options, ({ worker, indices }, signal) =>
+      worker.score(pick(sequences, indices), wantOf(want, indices), { signal }),
+    );
+    return gathered(parts, answers, sequences.length);
+  }
+
+  async forward(sequences: readonly Sequence[], want?: Want, options?: CallOptions): Promise<Forward> {
+    const parts = this.parts(splitSequences(sequences, this.workers.length));
+    await this.ready();
+    const answers = await this.together(
+      parts,
+      options,
+      ({ worker, indices }, signal) => worker.forward(pick(sequences, indices), wantOf(want, indices), { signal }),
+      ({ worker }, { handle }) => worker.release(handle),
+    );
+    const handle = `pass-${this.nextPass++}`;
+    this.passes.set(handle, { parts: parts.map((part, k) => ({ ...part, handle: answers[k].handle })), count: sequences.length });
+    return {
+      handle,
+      scores: gathered(
+        parts,
+        answers.map(({ scores }) => scores),
+        sequences.length,
+      ),
+    };
+  }
+
+  async backward(handle: string, derivatives: readonly Derivatives[], set: ParameterSet): Promise<Backward> {
+    const pass = this.pass(handle);
+    if (derivatives.length !== pass.count) {
+      throw new ArgumentError({
+        place: "backward",
+        cause: `it got derivatives of ${derivatives.length} sequences and its forward had ${pass.count}`,
+        mend: "give one entry a sequence",
+      });
+    }
+    this.passes.delete(handle);
+    await this.ready();
+    const answers = await this.together(pass.parts, undefined, ({ worker, handle: part, indices }) => worker.backward(part, pick(derivatives, indices), set));
+    if (set !== "inputs") return {};
+    return {
+      inputs: gathered(
+        pass.parts,
+        answers.map(({ inputs }) => inputs ?? []),
+        pass.count,
+      ),
+    };
+  }
+
+  async release(handle: string): Promise<void> {
+    const { parts } = this.pass(handle);
+    this.passes.delete(handle);
+    await Promise.all(parts.map(({ worker, handle: part }) => worker.release(part)));
+  }
+
+  step(request: StepRequest): Promise<StepResult> {
+    return this.inTurn(async () => {
+      const { set } = request;
+      await this.gather(set);
+      const result = await this.primary.step(request);
+      const others = this.workers.slice(1);
+      if (!result.skipped && others.length > 0) {
+        await this.whole(async () => {
+          const weights = await this.primary.exportWeights(set);
+          await Promise.all(others.map((worker) => worker.importWeights(set, weights)));
+        });
+      }
+      return result;
+    });
+  }
+
+  async usage(): Promise<Usage> {
+    const [first, ...others] = await Promise.all(this.workers.map((worker) => worker.usage()));
+    return others.reduce<Usage>(
+      (a, b) => ({
+        prefillTokens: a.prefillTokens + b.prefillTokens,
+        sampledTokens: a.sampledTokens + b.sampledTokens,
+        scoredTokens: a.scoredTokens + b.scoredTokens,
+        trainedTokens: a.trainedTokens + b.trainedTokens,
+        slots: a.slots + b.slots,
+        busyMs: a.busyMs + b.busyMs,
+      }),
+      first as Usage,
+    );
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.workers.map((worker) => worker.close()));
+  }
+
+  private pass(handle: string): Pass {
+    const pass = this.passes.get(handle);
+    if (!pass)
+      throw new ArgumentError({ place: "engine pool", cause: `there is no forward pass ${handle}`, mend: "use each handle once, with backward or release" });
+    return pass;
+  }
+
+  /** Moves the gradients of all workers to the primary: summed in worker order, whatever arrives first. */
+  private async gather(set: ParameterSet): Promise<void> {
+    if (set === "inputs") return;
+    await this.whole(async () => {
+      const gradients = await Promise.all(this.workers.slice(1).map((worker) => worker.takeGradient(set)));
+      let sum: FlatArray | undefined;
+      for (const gradient of gradients) {
+        if (gradient && sum) addInto(sum, gradient);
+        else sum ??= gradient;
+      }
+      if (sum) await this.primary.addGradient(set, sum);
+    });
+  }
+
+  private parts(split: readonly (readonly number[])[]): Part[] {
+    const parts = split.flatMap((indices, k) => (indices.length > 0 ? [{ worker: this.workers[k], indices }] : []));
+    // A call about nothing still reaches an engine, which may have something to say of it.
+    return parts.length > 0 ? parts : [{ worker: this.primary, indices: [] }];
+  }
+
+  /** Runs the parts at the same time. When one fails the others are cancelled, their results are undone, and its error is thrown. */
+  private async together<P extends Part, R>(
+    parts: readonly P[],
+    options: CallOptions | undefined,
+    run: (part: P, signal: AbortSignal) => Promise<R>,
+    undo?: (part: P, result: R) => Promise<void>,
+  ): Promise<R[]> {
+    const { controller, unlink } = linkedController(options?.signal);
+    const errors: unknown[] = [];
+    const results = await Promise.all(
+      parts.map(async (part): Promise<R | undefined> => {
+        try {
+          return await run(part, controller.signal);
+        } catch (error) {
+          errors.push(error);
+          controller.abort();
+          return undefined;
+        }
+      }),
+    );
+    unlink();
+    if (errors.length > 0) {
+      await Promise.allSettled(parts.map(async (part, k) => results[k] !== undefined && (await undo?.(part, results[k]))));
+      throw errors[0];
+    }
+    return results as R[];
+  }
+
+  private async onPrimary<T>(run: (worker: Replica) => Promise<T>): Promise<T> {
+    await this.ready();
+    return run(this.primary);
+  }
+
+  /** Makes a change on every worker. What all refuse leaves them equal; what only some refuse does not. */
+  private onAll<T>(run: (worker: Replica) => Promise<T>): Promise<T> {
+    return this.inTurn(async () => {
+      const outcomes = await Promise.allSettled(this.workers.map(run));
+      const refused = outcomes.filter((outcome) => outcome.status === "rejected");
+      if (refused.length > 0 && refused.length < outcomes.length) this.broken ??= { error: refused[0].reason };
+      if (refused.length > 0) throw refused[0].reason;
+      return (outcomes[0] as PromiseFulfilledResult<T>).value;
+    });
+  }
+
+  /** Runs what leaves the workers unequal when it fails half way. */
+  private async whole(run: () => Promise<void>): Promise<void> {
+    try {
+      await run();
+    } catch (error) {
+      this.broken ??= { error };
+      throw error;
+    }
+  }
+
+  private inTurn<T>(run: () => Promise<T>): Promise<T> {
+    const result = this.ready().then(run);
+    this.change = result.catch(() => undefined);
+    return result;
+  }
+
+  private async ready(): Promise<void> {
+    await this.change;
+    if (this.broken) {
+      const { error } = this.broken;
+      if (error instanceof EngineError) throw error;
+      throw new EngineError({ place: "engine pool", cause: `its workers are no longer equal since one failed (${String(error)})`, mend: "start a new engine" });
+    }
+  }
+}
+
+async function* renumbered(samples: AsyncIterable<Sample>, indices: readonly number[]): AsyncGenerator<Sample> {
+  for await (const sample of samples) yield { ...sample, index: indices[sample.index] };
+}
+
+function pick<T>(items: readonly T[], indices: readonly number[]): T[] {
+  return indices.map((index) => items[index]);
+}
+
+function wantOf<W extends Want>(want: W | undefined, indices: readonly number[]): W | undefined {
+  return want?.targets ? { ...want, targets: indices.map((index) => want.targets?.[index]) } : want;
+}
+
+/** Puts the answers of the parts back into the order of the request. */
+function gathered<T>(parts: readonly Part[], answers: readonly (readonly T[])[], count: number): T[] {
+  const result = new Array<T>(count);
+  parts.forEach(({ indices }, k) => {
+    const answer = answers[k] as readonly T[];
+    if (answer.length !== indices.length) {
+      throw new EngineError({ place: "engine pool", cause: `a worker answered ${answer.length} of ${indices.length} sequences`, mend: "start a new engine" });
+    }
+    indices.forEach((index, i) => {
+      result[index] = answer[i];
+    });
+  });
+  return result;
+}
+
+function addInto(sum: FlatArray, gradient: FlatArray): void {
+  if (gradient.length !== sum.length) {
+    throw new EngineError({
+      place: "engine pool",
+      cause: `its workers have gradients of ${sum.length} and ${gradient.length} entries`,
+      mend: "load the same model on all workers",
+    });
+  }
+  for (let i = 0; i < sum.length; i++) sum[i] = sum[i] + gradient[i];
+}
