@@ -1,0 +1,68 @@
+/** The one-way order of the folders under src, as a check of the imports of one file. */
+import { dirname, join, relative, resolve, sep } from "node:path";
+import { repository } from "./paths.js";
+
+export interface Import {
+  /** The imported file relative to src, with slashes; a package keeps its name. */
+  readonly to: string;
+  readonly typeOnly: boolean;
+}
+
+export const src = join(repository, "src");
+export const slashes = (path: string): string => path.split(sep).join("/");
+
+/** The files of ours that the module at `path` imports, statically or dynamically. */
+export function importsOf(path: string, text: string): Import[] {
+  const code = text.replace(/\/\*.*?\*\//gs, "").replace(/^\s*\/\/.*$/gm, "");
+  const found: Import[] = [];
+  const statement = /^\s*(?:import|export)\s+(type\s+)?(?:([^;"']*?)\sfrom\s*)?["']([^"']+)["']/gm;
+  for (const [, type, names, specifier] of code.matchAll(statement)) {
+    const listed = names
+      ?.match(/^\{(.*)\}$/s)?.[1]
+      .split(",")
+      .map((name) => name.trim())
+      .filter(Boolean);
+    const typeOnly = type !== undefined || (listed !== undefined && listed.length > 0 && listed.every((name) => name.startsWith("type ")));
+    found.push({ to: target(path, specifier), typeOnly });
+  }
+  for (const [whole, specifier] of code.matchAll(/\bimport\(\s*["']([^"']+)["']\s*\)/g)) {
+    const before = code.slice(0, code.indexOf(whole)).slice(-12);
+    found.push({ to: target(path, specifier), typeOnly: /typeof\s*$/.test(before) });
+  }
+  return found;
+}
+
+function target(path: string, specifier: string): string {
+  return specifier.startsWith(".") ? slashes(relative(src, resolve(dirname(path), specifier))).replace(/\.js$/, ".ts") : specifier;
+}
+
+/** Folders that a folder may import from, beside itself. Methods and tasks may also take types from the engine's contract. */
+const below: { readonly [folder: string]: readonly string[] } = {
+  core: [],
+  engine: ["core"],
+  verify: ["core"],
+  tasks: ["core", "verify"],
+  rollout: ["core", "verify", "tasks"],
+  methods: ["core", "verify", "tasks", "rollout"],
+  train: ["core", "verify", "engine", "tasks", "rollout", "methods"],
+  evaluate: ["core", "verify", "engine", "tasks", "rollout", "methods", "train"],
+  view: ["core", "verify", "engine", "tasks", "rollout", "methods", "train", "evaluate"],
+  cli: ["core", "verify", "engine", "tasks", "rollout", "methods", "train", "evaluate", "view"],
+};
+const takesContractTypes = ["tasks", "rollout", "methods", "verify"];
+
+/** What is wrong with the imports of one file, in a sentence each. */
+export function faultsOf(file: string, imports: readonly Import[]): string[] {
+  const folder = file.split("/")[0];
+  if (!file.includes("/")) return [];
+  const allowed = below[folder];
+  if (!allowed) return [`${file}: the folder ${folder} has no place in the order of dependencies`];
+  return imports
+    .filter(({ to }) => /\.ts$/.test(to) && !to.startsWith("node:"))
+    .filter(({ to, typeOnly }) => {
+      const other = to.split("/")[0];
+      if (to.startsWith("..") || other === folder || allowed.includes(other)) return to.startsWith("..");
+      return !(takesContractTypes.includes(folder) && typeOnly && to === "engine/contract.ts");
+    })
+    .map(({ to }) => `${file} imports ${to}`);
+}
