@@ -2,7 +2,7 @@
  * Argument checks that all engines share, made before any work starts: each refusal is one sentence with place, cause
  * and mend. An engine hands in what it knows of the weights named; everything else is in the arguments.
  */
-import { ArgumentError, CapabilityError } from "../core/errors.js";
+import { ArgumentError } from "../core/errors.js";
 import type { Context } from "../core/problem.js";
 import type { Truncation } from "../core/trajectory.js";
 import type {
@@ -21,6 +21,8 @@ import type {
   WeightsRef,
 } from "./contract.js";
 
+import { lacking, needCapability, noValueHead, unknownTensor } from "./refuse.js";
+
 /** What the checks need to know of a model. */
 export type Known = Pick<ModelInfo, "vocabulary" | "width" | "maxTokens" | "layers" | "hasValueHead">;
 /** Finds the model of weights; throws the errors below for unknown roles and snapshots. */
@@ -28,63 +30,6 @@ export type Lookup = (ref: WeightsRef, place: string) => Known;
 
 function refuse(place: string, cause: string, mend: string): never {
   throw new ArgumentError({ place, cause, mend });
-}
-
-const list = (names: Iterable<string>): string => [...names].join(", ") || "none";
-
-export function unknownRole(place: string, role: string, known: Iterable<string>): ArgumentError {
-  return new ArgumentError({ place, cause: `there is no role ${role} (loaded: ${list(known)})`, mend: "load it first", data: { role } });
-}
-
-export function unknownSnapshot(place: string, role: string, snapshot: string, known: Iterable<string>): ArgumentError {
-  const cause = `role ${role} has no snapshot ${snapshot} (it has: ${list(known)})`;
-  return new ArgumentError({ place, cause, mend: "take it with weights.snapshot, or leave `at` out for the current weights", data: { role, snapshot } });
-}
-
-export function unknownHandle(place: string, handle: string): ArgumentError {
-  return new ArgumentError({ place, cause: `there is no forward pass ${handle}`, mend: "use each handle once, with backward or release", data: { handle } });
-}
-
-export function unknownTensor(place: string, role: string, name: string, known: Iterable<string>): ArgumentError {
-  return new ArgumentError({ place, cause: `role ${role} has no tensor ${name}`, mend: `name one of: ${list(known)}`, data: { role, tensor: name } });
-}
-
-export function notTrainable(place: string, role: string): ArgumentError {
-  return new ArgumentError({ place, cause: `role ${role} is frozen`, mend: "load it with trainable: true", data: { role } });
-}
-
-export function noValueHead(place: string, role: string): ArgumentError {
-  return new ArgumentError({ place, cause: `role ${role} has no value head`, mend: "load it with valueHead: true", data: { role } });
-}
-
-/** What to do where an engine lacks a capability. */
-const instead: { readonly [capability in Capability]?: string } = {
-  "sample.stop-strings": "cut the text afterwards, or give the ids that end it",
-  "sample.top-k": "score the sampled tokens with topK",
-  "sample.greedy": "sample at a low temperature",
-  "sample.continue": "force the tokens of the prefix",
-  "score.full": "ask for topK or targets",
-  "score.targets": "use the log-probs of the sampled tokens",
-  "train.targets": "use the log-probs of the sampled tokens",
-  "train.values": "take baselines from the group instead of a critic",
-  "optimizer.muon": "use adamw",
-  "weights.combine": "read the tensors, combine them and write the result",
-  adapters: "train full weights, or a role of its own",
-};
-
-/** The error for what an engine lacks: the capability, the engine's reason, and what to use instead. */
-export function lacking(engine: EngineInfo, capability: Capability, place: string): CapabilityError {
-  const reason = engine.lacks[capability] ?? "it was not built for this";
-  return new CapabilityError({
-    place,
-    cause: `engine ${engine.name} cannot do ${capability} (${reason})`,
-    mend: instead[capability] ?? `use an engine that has ${capability}`,
-    data: { engine: engine.name, capability },
-  });
-}
-
-export function needCapability(engine: EngineInfo, capability: Capability, place: string): void {
-  if (!engine.has.has(capability)) throw lacking(engine, capability, place);
 }
 
 /** The role behind `role:NAME`; adapters need their capability, and `inputs` has no weights. */
