@@ -1,5 +1,6 @@
 /** The messages between a `RemoteEngine` and the server, one a frame. Any change raises `protocolVersion` in frames.ts. */
 
+import { ConfigError } from "../../core/errors.js";
 import type { Json } from "../../core/json.js";
 import type { Capability, EngineInfo } from "../contract.js";
 
@@ -41,4 +42,19 @@ export function infoFromWire(wire: WireInfo): EngineInfo {
 
 export function describeAddress(address: Address): string {
   return "path" in address ? address.path : `${address.host}:${address.port}`;
+}
+
+/** Reads `HOST:PORT` (`[HOST]:PORT` for IPv6) or the path of a socket, which contains a slash or backslash; throws a ConfigError on anything else. */
+export function parseAddress(text: string): Address {
+  if (/[/\\]/.test(text)) return { path: text };
+  const match = /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(text);
+  const port = Number(match?.[3]);
+  if (!match || port > 65535) {
+    throw new ConfigError({
+      place: `engine address ${JSON.stringify(text)}`,
+      cause: "it is neither HOST:PORT nor a path",
+      mend: "write 127.0.0.1:7600 or ./engine.sock",
+    });
+  }
+  return { host: match[1] ?? match[2], port };
 }

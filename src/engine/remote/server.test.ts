@@ -9,7 +9,7 @@ import { plainContext } from "../../core/problem.js";
 import type { Engine, Sample, SampleRequest, Sequence } from "../contract.js";
 import { RemoteEngine } from "./client.js";
 import { encodeFrame } from "./frames.js";
-import type { Address } from "./messages.js";
+import { type Address, parseAddress } from "./messages.js";
 import { type EngineServer, serveEngine } from "./server.js";
 
 const open: (() => Promise<void>)[] = [];
@@ -128,6 +128,20 @@ describe("an engine behind a socket", () => {
     await expect(all(remote.sample([request(1, 2)]))).rejects.toThrow(ArgumentError);
   });
 
+  it("tells what is pending, and is heard from while its thread is free", async () => {
+    const engine = await loaded(new BigramEngine());
+    const remote = await client(await serve(engine));
+    const controller = new AbortController();
+    const answer = all(remote.sample([{ ...request(1, 1_000_000_000), stop: { ids: [] } }], { signal: controller.signal }));
+    answer.catch(() => undefined);
+    await until(() => engine.steps > 0);
+    expect(remote.liveness().pending).toEqual([{ call: "sample", elapsedMs: expect.any(Number) }]);
+    const { silentMs } = remote.liveness();
+    await until(() => remote.liveness().silentMs < silentMs); // no answer can have come: a beat did
+    controller.abort();
+    await expect(answer).rejects.toThrow();
+  });
+
   it("names what an engine that is no replica lacks", async () => {
     const inner = new BigramEngine();
     const plain: Engine = {
@@ -236,6 +250,15 @@ describe("connecting", () => {
     await expect(remote.usage()).rejects.toThrow("over the limit");
     const modest = await client(server, { frameLimit: 50_000 });
     await expect(modest.score([sequence(1, 10_000)])).rejects.toThrow("over the limit of 50000");
+  });
+});
+
+describe("an address", () => {
+  it("is a host with a port or a path", () => {
+    expect(parseAddress("127.0.0.1:7600")).toEqual({ host: "127.0.0.1", port: 7600 });
+    expect(parseAddress("[::1]:80")).toEqual({ host: "::1", port: 80 });
+    expect(parseAddress("./engine.sock")).toEqual({ path: "./engine.sock" });
+    for (const wrong of ["7600", "localhost", "host:", "host:70000", "a:b:1", ""]) expect(() => parseAddress(wrong), wrong).toThrow(ConfigError);
   });
 });
 

@@ -10,7 +10,7 @@ import { EngineError } from "../../core/errors.js";
 import { plainContext } from "../../core/problem.js";
 import type { Sequence } from "../contract.js";
 import type { RemoteEngine } from "./client.js";
-import { allocatorSettings, type SpawnOptions, spawnEngine } from "./spawn.js";
+import { allocatorSettings, type SpawnOptions, spawnEngine, spawnPool } from "./spawn.js";
 
 const entry = new URL("../../../test/remote/host.ts", import.meta.url);
 const open: RemoteEngine[] = [];
@@ -121,6 +121,20 @@ describe("an engine process that cannot start", () => {
 
   it("is named when its module does not exist", async () => {
     await expect(start({ entry: new URL("./missing.mjs", import.meta.url) })).rejects.toThrow(/missing\.mjs/);
+  });
+});
+
+describe("several engine processes", () => {
+  it("start together as one engine", async () => {
+    const pool = await loaded(await spawnPool({ entry, workers: 2 }));
+    expect(pool.info.fingerprint.workers).toBe(2);
+    expect(await pool.score([sequence(), sequence()])).toHaveLength(2);
+    await pool.close();
+    await expect(pool.score([sequence()])).rejects.toThrow("closed by this side");
+  });
+
+  it("fail together with the error of the one that cannot start", async () => {
+    await expect(spawnPool({ entry, workers: 2, args: ["refuse"] })).rejects.toThrow("onnxruntime-node: it is not installed");
   });
 });
 

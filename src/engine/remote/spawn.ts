@@ -9,6 +9,7 @@ import { EngineError, errorFromJson } from "../../core/errors.js";
 import { RemoteEngine } from "./client.js";
 import type { Readiness } from "./host.js";
 import type { Address } from "./messages.js";
+import { PoolEngine } from "./pool.js";
 
 export interface SpawnOptions {
   /** The module that hosts the engine; it finds its socket in `TOUCHSTONE_ENGINE_SOCKET`. */
@@ -50,6 +51,18 @@ export async function spawnEngine(options: SpawnOptions): Promise<RemoteEngine> 
     child.kill();
     throw error;
   }
+}
+
+/** Starts equal engines in `workers` processes, as one. When one cannot start the others end, and its error is thrown. */
+export async function spawnPool(options: SpawnOptions): Promise<PoolEngine> {
+  const starts = await Promise.allSettled(Array.from({ length: options.workers ?? 1 }, () => spawnEngine(options)));
+  const engines = starts.flatMap((start) => (start.status === "fulfilled" ? [start.value] : []));
+  const failed = starts.find((start) => start.status === "rejected");
+  if (failed) {
+    await Promise.all(engines.map((engine) => engine.close()));
+    throw failed.reason;
+  }
+  return new PoolEngine(engines);
 }
 
 /** One child process with its socket and the last lines that it printed. */
