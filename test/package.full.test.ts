@@ -12,7 +12,11 @@ const npm = process.platform === "win32" ? "npm.cmd" : "npm";
 
 /** Nothing of the npm that runs these tests; and the postinstall of onnxruntime-node gets a proxy that answers nothing, on any machine. */
 const environment: NodeJS.ProcessEnv = {
-  ...Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(npm_|onnxruntime_|global_agent_|touchstone_)/i.test(name))),
+  ...Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) => !/^(npm_(?!config_(registry|https?_proxy|proxy|noproxy|cafile)$)|onnxruntime_|global_agent_|touchstone_)/i.test(name),
+    ),
+  ),
   npm_config_cache: join(folder, "npm-cache"),
   GLOBAL_AGENT_HTTP_PROXY: "http://127.0.0.1:9",
   GLOBAL_AGENT_HTTPS_PROXY: "http://127.0.0.1:9",
