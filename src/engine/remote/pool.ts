@@ -5,6 +5,7 @@
  * gradients in another order, which changes their last bits.
  */
 import { ArgumentError, EngineError } from "../../core/errors.js";
+import { checkDerivatives, checkReceiver, roleOfSet } from "../check.js";
 import type {
   Backward,
   CallOptions,
@@ -24,20 +25,17 @@ import type {
   Want,
   Weights,
 } from "../contract.js";
-import type { FlatArray, Replica } from "../replica.js";
+import { unknownHandle } from "../refuse.js";
+import type { Replica } from "../replica.js";
 import { linkedController, merge } from "./merge.js";
+import { gathered, type Part, pick, renumbered, sumOf, wantOf, wholeError } from "./parts.js";
 import { splitRequests, splitSequences } from "./split.js";
 
-/** The part of a call that one worker has: which of the sequences. */
-interface Part {
-  readonly worker: Replica;
-  readonly indices: readonly number[];
-}
-
-/** A forward pass: the handle of each part, and the number of sequences. */
+/** A forward pass: the handle of each part, and what a backward pass is checked against. */
 interface Pass {
   readonly parts: readonly (Part & { readonly handle: string })[];
-  readonly count: number;
+  readonly sequences: readonly Sequence[];
+  readonly scores: readonly Scores[];
 }
 
 export class PoolEngine implements Engine {
@@ -94,6 +92,7 @@ export class PoolEngine implements Engine {
   }
 
   async score(sequences: readonly Sequence[], want?: ScoreWant, options?: CallOptions): Promise<Scores[]> {
+    checkTargets("score", sequences, want);
     const parts = this.parts(splitSequences(sequences, this.workers.length));
     await this.ready();
     const answers = await this.together(parts, options, ({ worker, indices }, signal) =>
@@ -103,6 +102,7 @@ export class PoolEngine implements Engine {
   }
 
   async forward(sequences: readonly Sequence[], want?: Want, options?: CallOptions): Promise<Forward> {
+    checkTargets("forward", sequences, want);
     const parts = this.parts(splitSequences(sequences, this.workers.length));
     await this.ready();
     const answers = await this.together(
@@ -112,41 +112,31 @@ export class PoolEngine implements Engine {
       ({ worker }, { handle }) => worker.release(handle),
     );
     const handle = `pass-${this.nextPass++}`;
-    this.passes.set(handle, { parts: parts.map((part, k) => ({ ...part, handle: answers[k].handle })), count: sequences.length });
-    return {
-      handle,
-      scores: gathered(
-        parts,
-        answers.map(({ scores }) => scores),
-        sequences.length,
-      ),
-    };
+    const lists = answers.map((answer) => answer.scores);
+    const scores = gathered(parts, lists, sequences.length);
+    this.passes.set(handle, { parts: parts.map((part, k) => ({ ...part, handle: answers[k].handle })), sequences, scores });
+    return { handle, scores };
   }
 
   async backward(handle: string, derivatives: readonly Derivatives[], set: ParameterSet): Promise<Backward> {
-    const pass = this.pass(handle);
-    if (derivatives.length !== pass.count) {
-      throw new ArgumentError({
-        place: "backward",
-        cause: `it got derivatives of ${derivatives.length} sequences and its forward had ${pass.count}`,
-        mend: "give one entry a sequence",
-      });
-    }
+    const pass = this.pass("backward", handle);
+    const { parts, sequences, scores } = pass;
+    checkDerivatives(derivatives, scores);
+    if (set !== "inputs") checkReceiver(set, roleOfSet(this.info, set, "backward"), sequences);
     this.passes.delete(handle);
     await this.ready();
-    const answers = await this.together(pass.parts, undefined, ({ worker, handle: part, indices }) => worker.backward(part, pick(derivatives, indices), set));
+    const calls = parts.map(({ worker, handle: part, indices }) => worker.backward(part, pick(derivatives, indices), set));
+    const answers = await this.equally(calls).catch((error: unknown) => {
+      if (!this.broken) this.passes.set(handle, pass); // all refused it, and still have it
+      throw error;
+    });
     if (set !== "inputs") return {};
-    return {
-      inputs: gathered(
-        pass.parts,
-        answers.map(({ inputs }) => inputs ?? []),
-        pass.count,
-      ),
-    };
+    const lists = answers.map(({ inputs }) => inputs ?? []);
+    return { inputs: gathered(parts, lists, sequences.length) };
   }
 
   async release(handle: string): Promise<void> {
-    const { parts } = this.pass(handle);
+    const { parts } = this.pass("release", handle);
     this.passes.delete(handle);
     await Promise.all(parts.map(({ worker, handle: part }) => worker.release(part)));
   }
@@ -186,23 +176,18 @@ export class PoolEngine implements Engine {
     await Promise.all(this.workers.map((worker) => worker.close()));
   }
 
-  private pass(handle: string): Pass {
+  private pass(call: string, handle: string): Pass {
     const pass = this.passes.get(handle);
-    if (!pass)
-      throw new ArgumentError({ place: "engine pool", cause: `there is no forward pass ${handle}`, mend: "use each handle once, with backward or release" });
+    if (!pass) throw unknownHandle(call, handle);
     return pass;
   }
 
   /** Moves the gradients of all workers to the primary: summed in worker order, whatever arrives first. */
   private async gather(set: ParameterSet): Promise<void> {
     if (set === "inputs") return;
+    const gradients = await this.equally(this.workers.slice(1).map((worker) => worker.takeGradient(set)));
     await this.whole(async () => {
-      const gradients = await Promise.all(this.workers.slice(1).map((worker) => worker.takeGradient(set)));
-      let sum: FlatArray | undefined;
-      for (const gradient of gradients) {
-        if (gradient && sum) addInto(sum, gradient);
-        else sum ??= gradient;
-      }
+      const sum = sumOf(gradients);
       if (sum) await this.primary.addGradient(set, sum);
     });
   }
@@ -227,7 +212,7 @@ export class PoolEngine implements Engine {
         try {
           return await run(part, controller.signal);
         } catch (error) {
-          errors.push(error);
+          errors.push(wholeError(error, part.indices));
           controller.abort();
           return undefined;
         }
@@ -246,15 +231,18 @@ export class PoolEngine implements Engine {
     return run(this.primary);
   }
 
-  /** Makes a change on every worker. What all refuse leaves them equal; what only some refuse does not. */
   private onAll<T>(run: (worker: Replica) => Promise<T>): Promise<T> {
-    return this.inTurn(async () => {
-      const outcomes = await Promise.allSettled(this.workers.map(run));
-      const refused = outcomes.filter((outcome) => outcome.status === "rejected");
-      if (refused.length > 0 && refused.length < outcomes.length) this.broken ??= { error: refused[0].reason };
-      if (refused.length > 0) throw refused[0].reason;
-      return (outcomes[0] as PromiseFulfilledResult<T>).value;
-    });
+    return this.inTurn(async () => (await this.equally(this.workers.map(run)))[0]);
+  }
+
+  /** The results of a change on several workers. What all refuse leaves them equal; what only some refuse does not. */
+  private async equally<T>(changes: readonly Promise<T>[]): Promise<T[]> {
+    const outcomes = await Promise.allSettled(changes);
+    const refused = outcomes.filter((outcome) => outcome.status === "rejected");
+    if (refused.length === 0) return outcomes.map((outcome) => (outcome as PromiseFulfilledResult<T>).value);
+    const [{ reason }] = refused;
+    if (refused.length < outcomes.length) this.broken ??= { error: reason };
+    throw reason;
   }
 
   /** Runs what leaves the workers unequal when it fails half way. */
@@ -283,40 +271,12 @@ export class PoolEngine implements Engine {
   }
 }
 
-async function* renumbered(samples: AsyncIterable<Sample>, indices: readonly number[]): AsyncGenerator<Sample> {
-  for await (const sample of samples) yield { ...sample, index: indices[sample.index] };
-}
-
-function pick<T>(items: readonly T[], indices: readonly number[]): T[] {
-  return indices.map((index) => items[index]);
-}
-
-function wantOf<W extends Want>(want: W | undefined, indices: readonly number[]): W | undefined {
-  return want?.targets ? { ...want, targets: indices.map((index) => want.targets?.[index]) } : want;
-}
-
-/** Puts the answers of the parts back into the order of the request. */
-function gathered<T>(parts: readonly Part[], answers: readonly (readonly T[])[], count: number): T[] {
-  const result = new Array<T>(count);
-  parts.forEach(({ indices }, k) => {
-    const answer = answers[k] as readonly T[];
-    if (answer.length !== indices.length) {
-      throw new EngineError({ place: "engine pool", cause: `a worker answered ${answer.length} of ${indices.length} sequences`, mend: "start a new engine" });
-    }
-    indices.forEach((index, i) => {
-      result[index] = answer[i];
-    });
+/** A list of another length could not be cut like the sequences. */
+function checkTargets(place: string, sequences: readonly Sequence[], want: Want | undefined): void {
+  if (!want?.targets || want.targets.length === sequences.length) return;
+  throw new ArgumentError({
+    place,
+    cause: `it got targets of ${want.targets.length} sequences and ${sequences.length} sequences`,
+    mend: "give one entry a sequence",
   });
-  return result;
-}
-
-function addInto(sum: FlatArray, gradient: FlatArray): void {
-  if (gradient.length !== sum.length) {
-    throw new EngineError({
-      place: "engine pool",
-      cause: `its workers have gradients of ${sum.length} and ${gradient.length} entries`,
-      mend: "load the same model on all workers",
-    });
-  }
-  for (let i = 0; i < sum.length; i++) sum[i] = sum[i] + gradient[i];
 }
