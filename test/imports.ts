@@ -36,33 +36,36 @@ function target(path: string, specifier: string): string {
   return specifier.startsWith(".") ? slashes(relative(src, resolve(dirname(path), specifier))).replace(/\.js$/, ".ts") : specifier;
 }
 
-/** Folders that a folder may import from, beside itself. Methods and tasks may also take types from the engine's contract. */
-const below: { readonly [folder: string]: readonly string[] } = {
-  core: [],
-  engine: ["core"],
-  verify: ["core"],
-  tasks: ["core", "verify"],
-  rollout: ["core", "verify", "tasks"],
-  methods: ["core", "verify", "tasks", "rollout"],
-  train: ["core", "verify", "engine", "tasks", "rollout", "methods"],
-  evaluate: ["core", "verify", "engine", "tasks", "rollout", "methods", "train"],
-  view: ["core", "verify", "engine", "tasks", "rollout", "methods", "train", "evaluate"],
-  cli: ["core", "verify", "engine", "tasks", "rollout", "methods", "train", "evaluate", "view"],
+/** A folder may import from itself and from those before it. */
+const order = ["core", "losses", "verify", "tasks", "rollout", "methods", "engine", "train", "evaluate", "view", "cli"];
+/** Of those before it in the order, the folders that these may not use. */
+const barred: { readonly [folder: string]: readonly string[] } = {
+  verify: ["losses"],
+  tasks: ["losses"],
+  rollout: ["losses"],
+  engine: ["losses", "verify", "tasks", "rollout", "methods"],
 };
-const takesContractTypes = ["tasks", "rollout", "methods", "verify"];
+/** Of contracts that stand later in the order, types alone may be imported. */
+const contracts: { readonly [folder: string]: readonly string[] } = {
+  losses: ["engine/contract.ts"],
+  verify: ["engine/contract.ts"],
+  tasks: ["engine/contract.ts"],
+  rollout: ["engine/contract.ts", "methods/contract.ts"],
+  methods: ["engine/contract.ts"],
+};
 
 /** What is wrong with the imports of one file, in a sentence each. */
 export function faultsOf(file: string, imports: readonly Import[]): string[] {
   const folder = file.split("/")[0];
   if (!file.includes("/")) return [];
-  const allowed = below[folder];
-  if (!allowed) return [`${file}: the folder ${folder} has no place in the order of dependencies`];
+  if (!order.includes(folder)) return [`${file}: the folder ${folder} has no place in the order of dependencies`];
+  const allowed = order.slice(0, order.indexOf(folder)).filter((other) => !barred[folder]?.includes(other));
   return imports
     .filter(({ to }) => /\.ts$/.test(to) && !to.startsWith("node:"))
     .filter(({ to, typeOnly }) => {
       const other = to.split("/")[0];
       if (to.startsWith("..") || other === folder || allowed.includes(other)) return to.startsWith("..");
-      return !(takesContractTypes.includes(folder) && typeOnly && to === "engine/contract.ts");
+      return !(typeOnly && contracts[folder]?.includes(to));
     })
     .map(({ to }) => `${file} imports ${to}`);
 }
