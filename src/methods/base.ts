@@ -1,0 +1,69 @@
+/** GRPO's answers to the slots of selection and rollout: shuffled epochs, a fixed number of answers a problem, one plain answer at a time. */
+import { ConfigError } from "../core/errors.js";
+import type { Problem } from "../core/problem.js";
+import { Stream } from "../core/random.js";
+import type { Group, Trajectory } from "../core/trajectory.js";
+import { scoreOf } from "../core/verdict.js";
+import type { Cell } from "./cell.js";
+import type { Lab, OneSlots, Rewards } from "./contract.js";
+import { rowsOf } from "./credit.js";
+
+/** Problems in shuffled order, epoch after epoch; each epoch has its own order. The state is the number of problems handed out. */
+export function shuffledEpochs(state: Cell<{ readonly cursor: number }>): OneSlots["select"] {
+  let known: { epoch: number; order: number[] } | undefined;
+  const orderOf = (epoch: number, lab: Lab) => {
+    if (known?.epoch !== epoch) {
+      const indices = Array.from({ length: lab.problems.size }, (_, i) => i);
+      known = { epoch, order: new Stream(lab.key({ purpose: "shuffle", step: epoch })).shuffle(indices) };
+    }
+    return known.order;
+  };
+  return {
+    propose(n, lab) {
+      const { size } = lab.problems;
+      if (size === 0) throw new ConfigError({ place: "data", cause: "it has no problem", mend: "give at least one" });
+      const { cursor } = state.get();
+      const proposed = Array.from({ length: n }, (_, i) => {
+        const position = cursor + i;
+        return lab.problems.get(orderOf(Math.floor(position / size), lab)[position % size] as number);
+      });
+      state.set({ cursor: cursor + n });
+      return proposed;
+    },
+    learn() {},
+  };
+}
+
+/** A group from a problem and its answers, members in order. The key is unique in the run as long as a step takes a problem once. */
+export function groupOf(step: number, problem: Problem, trajectories: readonly Trajectory[]): Group {
+  return { key: `${step}:${problem.key}`, problem, kind: "main", weight: 1, trajectories: [...trajectories].sort((a, b) => a.member - b.member) };
+}
+
+/** One group for each of `settings.problems` problems, `settings.group` answers each, all drawn at once; groups come in the order of proposal. */
+export const fixedGroups: OneSlots["allocate"] = {
+  appends: false,
+  async *run(step) {
+    const problems = await step.propose(step.settings.problems);
+    yield* await Promise.all(
+      problems.map(async (problem) => {
+        const trajectories: Trajectory[] = [];
+        for await (const trajectory of step.expand(problem, step.settings.group)) trajectories.push(trajectory);
+        return groupOf(step.step, problem, trajectories);
+      }),
+    );
+  },
+};
+
+/** One answer a member, in one turn. */
+export const plainAnswers: OneSlots["expand"] = {
+  appendable: true,
+  async *run(problem, n, step, from) {
+    const requests = await Promise.all(Array.from({ length: n }, (_, i) => step.request(problem, from + i)));
+    yield* step.draw(requests);
+  },
+};
+
+/** Accept 1, reject 0, partial its score, unscored no number. */
+export function verdictReward(batch: Parameters<OneSlots["reward"]>[0]): Rewards {
+  return { values: rowsOf(batch).map((row) => scoreOf(row.verdict)) };
+}
