@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import { type Case, sameBits } from "./conformance-bench.js";
+import type { Scores, Sequence } from "./contract.js";
 import { entropyOf, logSoftmax, logSumExp, tailOf, topOf } from "./values.js";
 
 export const scoreCases: readonly Case[] = [
@@ -140,6 +141,33 @@ export const scoreCases: readonly Case[] = [
         expect(whole.hidden![layer]).toHaveLength(7 * info.width);
         bench.close(part.hidden![layer], whole.hidden![layer].subarray(0, 4 * info.width), 10 * bench.tolerance.logp);
       }
+    },
+  },
+  {
+    name: "input rows: zeros added change nothing, and a row in place of a token acts as the token it belongs to",
+    needs: ["score", "score.hidden", "input-rows"],
+    run: async (bench) => {
+      const info = await bench.role();
+      const one = bench.sequence(info, 4, 1);
+      const other = { ...one, context: { ...one.context, ids: one.context.ids.map((id, at) => (at === 3 ? (id + 1) % info.vocabulary : id)) } };
+      const [plain, expected] = await bench.engine.score([one, other], { hidden: [0] });
+      const row = (scores: Scores): Float32Array => scores.hidden!["0"].slice(3 * info.width, 4 * info.width);
+      const under = (rows: Float32Array, mode: "add" | "replace"): Sequence => ({
+        ...one,
+        context: { ...one.context, rows: { positions: Int32Array.of(3), rows, mode } },
+      });
+      const difference = row(expected).map((x, i) => x - row(plain)[i]);
+      const [zero, own, replaced, added] = await bench.logp([
+        under(new Float32Array(info.width), "add"),
+        under(row(plain), "replace"),
+        under(row(expected), "replace"),
+        under(difference, "add"),
+      ]);
+      bench.close(zero, plain.logp);
+      bench.close(own, plain.logp);
+      bench.close(replaced, expected.logp);
+      bench.close(added, expected.logp, 10 * bench.tolerance.logp);
+      expect(Math.abs(expected.logp[0] - plain.logp[0])).toBeGreaterThan(bench.tolerance.logp);
     },
   },
   {

@@ -65,14 +65,12 @@ export function draw(logp: ArrayLike<number>, u: number): number {
   for (let v = 0; v < logp.length; v++) total += Math.exp(logp[v]);
   const bound = u * total;
   let sum = 0;
-  let last = 0;
   for (let v = 0; v < logp.length; v++) {
-    const p = Math.exp(logp[v]);
-    sum += p;
+    sum += Math.exp(logp[v]);
     if (sum > bound) return v;
-    if (p > 0) last = v;
   }
-  return last;
+  // The sum ends at the total, which is above the bound, so only log-probs that are no numbers come here.
+  return mostLikely(logp);
 }
 
 /**

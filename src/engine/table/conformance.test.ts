@@ -1,7 +1,7 @@
-import { conformance } from "../conformance.js";
+import { conformance, type Subject } from "../conformance.js";
 import { TableEngine } from "./engine.js";
 
-const tolerance = { logp: 1e-12, gradient: 1e-8, update: 1e-14 };
+const tolerance: Subject["tolerance"] = { logp: 1e-12, gradient: 1e-8, update: 1e-14 };
 
 conformance("table (softmax table of order 1)", async () => ({
   engine: new TableEngine(),

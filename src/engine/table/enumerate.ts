@@ -34,7 +34,7 @@ export async function enumerate(engine: Engine, { context, weights, temperature,
       const full = scores[index].full!;
       const next = full.subarray(full.length - full.length / length);
       next.forEach((more, id) => {
-        if (more === -Infinity) return;
+        if (Math.exp(more) === 0) return;
         const child = { ids: [...ids, id], logp: logp + more };
         const ended = stop.has(id);
         if (ended || length === maxTokens) {

@@ -7,8 +7,9 @@ import { randomKey, Stream } from "../../core/random.js";
 import { checkRoleName, checkTensors, roleOfSet } from "../check.js";
 import type { EngineInfo, LoadRequest, ModelInfo, ParameterSet, StepRequest, StepResult, TensorValue, Weights, WeightsRef } from "../contract.js";
 import { notTrainable, unknownRole, unknownSnapshot, unknownTensor } from "../refuse.js";
+import { writeSafetensors } from "../safetensors-write.js";
 import { parseConfig } from "./config.js";
-import { readFolder, readTensors, writeFolder, writeTensors } from "./files.js";
+import { readFolder, readTensors, writeFolder } from "./files.js";
 import { TableModel, type Tensors, valueWeightName } from "./model.js";
 import { applyUpdate, clipFactor, firstNonFinite, freshState, normOf, type OptimizerState } from "./optimizer.js";
 
@@ -147,7 +148,7 @@ export class Roles implements Weights {
     const tensors = [...optimizer.moments].map(([name, data]) => ({ name, shape: shapeOf(model, name), data }));
     // The identity goes along, so that a resumed run names its weights as the first one did.
     const version = current.identity.slice(current.identity.lastIndexOf("@"));
-    await writeTensors(file, tensors, { steps: String(optimizer.steps), skipped: String(skipped), version });
+    await writeSafetensors(file, tensors, { steps: String(optimizer.steps), skipped: String(skipped), version });
   }
 
   async loadOptimizer(set: ParameterSet, file: string): Promise<void> {
