@@ -227,7 +227,7 @@ export class BigramEngine implements Replica {
       vocabulary,
       width: vocabulary,
       layers: 0,
-      maxTokens: 1e6,
+      maxTokens: 1e10,
       hasValueHead: false,
       trainable: true,
       tensors: [{ name: "table", shape: [vocabulary, vocabulary] }],

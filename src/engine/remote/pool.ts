@@ -5,7 +5,7 @@
  * gradients in another order, which changes their last bits.
  */
 import { ArgumentError, EngineError } from "../../core/errors.js";
-import { checkDerivatives, checkReceiver, roleOfSet } from "../check.js";
+import { checkDerivatives, checkReceiver, checkSample, checkSequences, type Lookup, roleOfSet } from "../check.js";
 import type {
   Backward,
   CallOptions,
@@ -13,6 +13,7 @@ import type {
   Engine,
   EngineInfo,
   Forward,
+  ModelInfo,
   ParameterSet,
   Sample,
   SampleRequest,
@@ -24,6 +25,7 @@ import type {
   Usage,
   Want,
   Weights,
+  WeightsRef,
 } from "../contract.js";
 import { unknownHandle } from "../refuse.js";
 import type { Replica } from "../replica.js";
@@ -43,8 +45,11 @@ export class PoolEngine implements Engine {
   private readonly primary: Replica;
   private readonly passes = new Map<string, Pass>();
   private nextPass = 1;
+  private readonly models = new Map<string, Promise<ModelInfo>>();
   /** Changes of the weights happen one after another and before what is called later, so that all copies stay equal. */
   private change: Promise<unknown> = Promise.resolve();
+  /** Settles when all calls made so far have passed their checks. */
+  private beginnings: Promise<void> = Promise.resolve();
   /** Set once a change reached some workers only: from then on no answer would be that of one model. */
   private broken: { readonly error: unknown } | undefined;
 
@@ -58,8 +63,8 @@ export class PoolEngine implements Engine {
   }
 
   readonly weights: Weights = {
-    load: (request) => this.onAll((worker) => worker.weights.load(request)),
-    unload: (role) => this.onAll((worker) => worker.weights.unload(role)),
+    load: (request) => this.reloaded(request.role, (worker) => worker.weights.load(request)),
+    unload: (role) => this.reloaded(role, (worker) => worker.weights.unload(role)),
     info: (role) => this.onPrimary((worker) => worker.weights.info(role)),
     snapshot: (role, name) => this.onAll((worker) => worker.weights.snapshot(role, name)),
     restore: (role, name) => this.onAll((worker) => worker.weights.restore(role, name)),
@@ -78,7 +83,7 @@ export class PoolEngine implements Engine {
   };
 
   async *sample(requests: readonly SampleRequest[], options?: CallOptions): AsyncGenerator<Sample> {
-    await this.ready();
+    await this.begin(requests, (lookup) => checkSample(this.info, requests, lookup));
     const { controller, unlink } = linkedController(options?.signal);
     const { signal } = controller;
     const streams = this.parts(splitRequests(requests, this.workers.length)).map(({ worker, indices }) =>
@@ -92,9 +97,8 @@ export class PoolEngine implements Engine {
   }
 
   async score(sequences: readonly Sequence[], want?: ScoreWant, options?: CallOptions): Promise<Scores[]> {
-    checkTargets("score", sequences, want);
     const parts = this.parts(splitSequences(sequences, this.workers.length));
-    await this.ready();
+    await this.begin(sequences, (lookup) => checkSequences(this.info, "score", sequences, want ?? {}, lookup));
     const answers = await this.together(parts, options, ({ worker, indices }, signal) =>
       worker.score(pick(sequences, indices), wantOf(want, indices), { signal }),
     );
@@ -102,9 +106,8 @@ export class PoolEngine implements Engine {
   }
 
   async forward(sequences: readonly Sequence[], want?: Want, options?: CallOptions): Promise<Forward> {
-    checkTargets("forward", sequences, want);
     const parts = this.parts(splitSequences(sequences, this.workers.length));
-    await this.ready();
+    await this.begin(sequences, (lookup) => checkSequences(this.info, "forward", sequences, want ?? {}, lookup));
     const answers = await this.together(
       parts,
       options,
@@ -226,6 +229,33 @@ export class PoolEngine implements Engine {
     return results as R[];
   }
 
+  /** Waits for earlier changes and checks a request; later changes wait for that, so that calls keep the order in which they were made. */
+  private begin(items: readonly { readonly weights: WeightsRef }[], check: (lookup: Lookup) => void): Promise<void> {
+    const beginning = this.ready().then(async () => check(await this.lookup(items)));
+    this.beginnings = Promise.allSettled([this.beginnings, beginning]).then(() => undefined);
+    return beginning;
+  }
+
+  /** What requests are checked against as a whole, before any worker begins. */
+  private async lookup(items: readonly { readonly weights: WeightsRef }[]): Promise<Lookup> {
+    const known = new Map<string, ModelInfo>();
+    for (const role of new Set(items.map(({ weights }) => weights.role))) {
+      const info = this.models.get(role) ?? this.primary.weights.info(role);
+      this.models.set(role, info);
+      try {
+        known.set(role, await info);
+      } catch (error) {
+        this.models.delete(role);
+        throw error;
+      }
+    }
+    return ({ role }) => known.get(role) as ModelInfo;
+  }
+
+  private reloaded<T>(role: string, run: (worker: Replica) => Promise<T>): Promise<T> {
+    return this.onAll(run).finally(() => this.models.delete(role));
+  }
+
   private async onPrimary<T>(run: (worker: Replica) => Promise<T>): Promise<T> {
     await this.ready();
     return run(this.primary);
@@ -256,7 +286,11 @@ export class PoolEngine implements Engine {
   }
 
   private inTurn<T>(run: () => Promise<T>): Promise<T> {
-    const result = this.ready().then(run);
+    const earlier = this.beginnings;
+    const result = this.ready().then(async () => {
+      await earlier;
+      return run();
+    });
     this.change = result.catch(() => undefined);
     return result;
   }
@@ -269,14 +303,4 @@ export class PoolEngine implements Engine {
       throw new EngineError({ place: "engine pool", cause: `its workers are no longer equal since one failed (${String(error)})`, mend: "start a new engine" });
     }
   }
-}
-
-/** A list of another length could not be cut like the sequences. */
-function checkTargets(place: string, sequences: readonly Sequence[], want: Want | undefined): void {
-  if (!want?.targets || want.targets.length === sequences.length) return;
-  throw new ArgumentError({
-    place,
-    cause: `it got targets of ${want.targets.length} sequences and ${sequences.length} sequences`,
-    mend: "give one entry a sequence",
-  });
 }
