@@ -96,10 +96,15 @@ export function errorToJson(error: unknown): { [key: string]: Json } {
   return { code: "touchstone", message: error instanceof Error ? error.message : String(error), place: "", mend: "", data: {} };
 }
 
-/** The inverse of `errorToJson`. */
+/** The inverse of `errorToJson`: same class, message, place, mend and data; what a broken sender left out is empty. */
 export function errorFromJson(json: { readonly [key: string]: Json }): TouchstoneError {
-  const Class = byCode[json.code as keyof typeof byCode] ?? TouchstoneError;
-  const error = new Class({ place: String(json.place), cause: "", mend: String(json.mend), data: (json.data ?? {}) as { [key: string]: Json } });
-  error.message = String(json.message);
+  const code = String(json.code);
+  const Class = Object.hasOwn(byCode, code) ? byCode[code as keyof typeof byCode] : TouchstoneError;
+  const text = (value: Json | undefined): string => (typeof value === "string" ? value : "");
+  const error = new Class({ place: text(json.place), cause: "", mend: text(json.mend), data: (json.data ?? {}) as { [key: string]: Json } });
+  const framed = error.message;
+  error.message = text(json.message);
+  // The stack was written with the message of construction, and is what Node prints of an uncaught error.
+  if (error.stack) error.stack = error.stack.replace(framed, () => error.message);
   return error;
 }

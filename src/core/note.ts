@@ -22,7 +22,10 @@ export function note<T extends Json>(id: string, fallback?: T): Note<T> {
   return {
     id,
     ...(fallback === undefined ? {} : { fallback }),
-    get: (on) => (held.get(on)?.get(id) as T | undefined) ?? fallback,
+    get: (on) => {
+      const notes = held.get(on);
+      return notes?.has(id) ? (notes.get(id) as T) : fallback;
+    },
     set: (on, value) => {
       let notes = held.get(on);
       if (!notes) {

@@ -90,7 +90,7 @@ export class Stream {
     return uniform(this.key, this.position++);
   }
 
-  /** Whole number from 0 to n − 1, without bias. */
+  /** Whole number from 0 to n − 1; one number a call, so no result is more likely than another by over 2⁻⁵³. */
   int(n: number): number {
     if (!Number.isSafeInteger(n) || n < 1) throw new RangeError(`a random whole number needs n of at least 1, got ${n}`);
     return Math.floor(this.next() * n);
