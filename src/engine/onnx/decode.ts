@@ -1,0 +1,55 @@
+/**
+ * One decoding step of all layers as one graph. The cache is an *input* owned by the caller (an output would be copied
+ * whole at each token); the graph returns only this token's keys and values, which the caller writes into the cache.
+ * Keys and values of a row lie at their own positions from 0 on; `mask` hides what lies beyond.
+ */
+import type { DecoderConfig } from "./config.js";
+import { Graph, type Value } from "./graph.js";
+import { layerShapes, layerWeights } from "./layer.js";
+import { add, linear, matmul, mul, rmsNorm, rotary, silu } from "./ops.js";
+
+/** The name under which layer i's weight is fed. */
+export const fed = (layer: number, name: string): string => `${name}_${layer}`;
+
+/**
+ * Inputs: `x` [R, width] embeddings, `positions` [R, 1], `mask` [R, 1, 1, S + 1] (S cached places, then the token itself), `splits` [S, 1],
+ * `cos`, `sin`, each layer's weights, `pastK_i` and `pastV_i` [R, K, S, D]. Outputs: `y` [R, width], `k_i`, `v_i` [R, K, 1, D].
+ */
+export function decodeGraph(c: DecoderConfig): Uint8Array {
+  const g = new Graph();
+  const { heads: H, kvHeads: K, headDim: D, mlp: F } = c;
+  let x = g.input("x", "float32", ["R", c.width]);
+  const positions = g.input("positions", "int64", ["R", 1]);
+  const mask = g.input("mask", "float32", ["R", 1, 1, "S1"]);
+  const splits = g.input("splits", "int64", [2]);
+  const cos = g.input("cos", "float32", ["P", D / 2]);
+  const sin = g.input("sin", "float32", ["P", D / 2]);
+  const shapes = layerShapes(c);
+  const reshaped = (t: Value, dims: readonly number[]) => g.apply("Reshape", [t, g.ints(dims)]);
+  for (let i = 0; i < c.layers; i++) {
+    const w = Object.fromEntries(layerWeights.map((name) => [name, g.input(fed(i, name), "float32", shapes[name])])) as {
+      [name in (typeof layerWeights)[number]]: Value;
+    };
+    const pastK = g.input(`pastK_${i}`, "float32", ["R", K, "S", D]);
+    const pastV = g.input(`pastV_${i}`, "float32", ["R", K, "S", D]);
+    const [q0, k0, v0] = g.applyMany("Split", [linear(g, rmsNorm(g, x, w.norm1, c.rmsEpsilon), w.qkv), g.ints([H * D, K * D, K * D])], 3, { axis: 1 }) as [
+      Value,
+      Value,
+      Value,
+    ];
+    const q = reshaped(rotary(g, reshaped(q0, [-1, H, 1, D]), positions, cos, sin), [-1, K, H / K, D]);
+    const k = rotary(g, reshaped(k0, [-1, K, 1, D]), positions, cos, sin);
+    const v = reshaped(v0, [-1, K, 1, D]);
+    g.output(`k_${i}`, k, "float32", ["R", K, 1, D]);
+    g.output(`v_${i}`, v, "float32", ["R", K, 1, D]);
+    const alpha = 1 / Math.sqrt(D);
+    const scores = g.apply("Concat", [matmul(g, q, pastK, { transB: 1, alpha }), matmul(g, q, k, { transB: 1, alpha })], { axis: -1 });
+    const [past, own] = g.applyMany("Split", [g.apply("Softmax", [add(g, scores, mask)], { axis: -1 }), splits], 2, { axis: -1 }) as [Value, Value];
+    const mixed = reshaped(add(g, g.apply("MatMul", [past, pastV]), mul(g, own, v)), [-1, H * D]);
+    const x1 = add(g, x, linear(g, mixed, w.o));
+    const [gate, up] = g.applyMany("Split", [linear(g, rmsNorm(g, x1, w.norm2, c.rmsEpsilon), w.gateUp), g.ints([F, F])], 2, { axis: 1 }) as [Value, Value];
+    x = add(g, x1, linear(g, mul(g, silu(g, gate), up), w.down));
+  }
+  g.output("y", x, "float32", ["R", c.width]);
+  return g.build();
+}

@@ -1,0 +1,324 @@
+/**
+ * The onnx engine: Llama-style decoders in float32 on ONNX Runtime, in the calling process. The runtime computes on the
+ * calling thread, so this class belongs into a process of its own (process.ts); start.ts starts it there.
+ */
+import { cpus } from "node:os";
+import { checkDerivatives, checkReceiver, checkSample, checkSequences, checkStep, roleOfSet } from "../check.js";
+import type {
+  Backward,
+  CallOptions,
+  Capability,
+  Derivatives,
+  EngineInfo,
+  Forward,
+  ParameterSet,
+  Sample,
+  SampleRequest,
+  Scores,
+  ScoreWant,
+  Sequence,
+  StepRequest,
+  StepResult,
+  Usage,
+  Want,
+  WeightsRef,
+} from "../contract.js";
+import { unknownHandle } from "../refuse.js";
+import type { FlatArray, FlatWeights, Replica } from "../replica.js";
+import { pack } from "./pack.js";
+import { addEmbeddingGradient, backwardPack, forwardPack, hiddenOf, type PackState } from "./pass.js";
+import { Readout, type Writable } from "./readout.js";
+import { type Role, Roles, type Weighted } from "./roles.js";
+import { loadRuntime, runtimeVersion } from "./runtime.js";
+import { Sampler } from "./sampler.js";
+import { Sessions } from "./sessions.js";
+
+/** Settings of one engine process; all of them are part of what decides bits. */
+export interface OnnxEngineOptions {
+  /** Threads of the runtime and of the optimizer. */
+  readonly threads: number;
+  /** `keep`: activations of a layer stay for the backward pass; `recompute`: it computes each layer again from its input. */
+  readonly activations?: "keep" | "recompute";
+  /** Rows decoded together at most. */
+  readonly maxRows?: number;
+  /** Places of a training pack at most. */
+  readonly packPlaces?: number;
+}
+
+const has: readonly Capability[] = [
+  "sample",
+  "sample.forced",
+  "sample.top-k",
+  "sample.greedy",
+  "score",
+  "score.top-k",
+  "score.targets",
+  "score.hidden",
+  "score.values",
+  "score.full",
+  "train",
+  "train.entropy",
+  "train.targets",
+  "train.values",
+  "train.inputs",
+  "optimizer.sgd",
+  "optimizer.adamw",
+  "roles",
+  "snapshots",
+  "weights.tensors",
+  "input-rows",
+  "save",
+];
+
+const noCall = "the engine contract has no call for it yet";
+
+const lacks: EngineInfo["lacks"] = {
+  "sample.stop-strings": "it sees token ids, and the text of tokens is the caller's",
+  "sample.truncation": "training draws from the whole distribution, and restricted draws for evaluation are not built yet",
+  "sample.continue": noCall,
+  "sample.gumbel": "a random number for each entry of the vocabulary is too dear; the inverse transform draws",
+  "score.sum-squares": noCall,
+  "score.head-gradient": noCall,
+  "score.attention": noCall,
+  "score.divergence": noCall,
+  "score.logit-lens": noCall,
+  "score.ablate": noCall,
+  "optimizer.muon": "only sgd and adamw are built",
+  "weights.combine": noCall,
+  "weights.perturb": "seeded perturbations are not built yet",
+  adapters: "low-rank adapters are not built yet",
+  media: "its models see token ids and input rows alone",
+};
+
+/** Attention's cost of a place, relative to its products, per place of row length: 2 · 2 · T · width over 2 · parameters of a layer. */
+const attentionShare = (model: Role["model"]): number => {
+  const { width, heads, kvHeads, headDim, mlp } = model;
+  return (2 * heads * headDim) / (width * (2 * heads * headDim + 2 * kvHeads * headDim + 3 * mlp));
+};
+
+/** Sequences of a call that run under the same weights. */
+interface Part {
+  readonly role: Role;
+  readonly weighted: Weighted;
+  readonly members: readonly number[];
+  readonly sequences: readonly Sequence[];
+  readonly want: ScoreWant;
+  readonly states: PackState[];
+}
+
+export class OnnxEngine implements Replica {
+  readonly info: EngineInfo;
+  readonly weights: Roles;
+  private readonly kept = new Map<string, { parts: readonly Part[]; sequences: readonly Sequence[]; scores: readonly Scores[] }>();
+  private readonly counts = { prefillTokens: 0, sampledTokens: 0, scoredTokens: 0, trainedTokens: 0, slots: 0, busyMs: 0 };
+  private nextHandle = 1;
+
+  private constructor(
+    private readonly sessions: Sessions,
+    private readonly options: Required<OnnxEngineOptions>,
+  ) {
+    this.info = {
+      name: "onnx",
+      has: new Set(has),
+      lacks,
+      fingerprint: { runtime: runtimeVersion, node: process.version, arch: process.arch, processor: cpus()[0]?.model ?? "unknown", ...options },
+    };
+    this.weights = new Roles(this.info, options);
+  }
+
+  /** Finds (or installs) ONNX Runtime; models are loaded by `weights.load`. */
+  static async create({ threads, activations = "recompute", maxRows = 256, packPlaces = 8192 }: OnnxEngineOptions): Promise<OnnxEngine> {
+    return new OnnxEngine(new Sessions(await loadRuntime(), threads), { threads, activations, maxRows, packPlaces });
+  }
+
+  private readonly lookup = (ref: WeightsRef, place: string) => this.weights.resolve(ref, place).role.info;
+
+  async *sample(requests: readonly SampleRequest[], { signal }: CallOptions = {}): AsyncGenerator<Sample> {
+    signal?.throwIfAborted();
+    checkSample(this.info, requests, this.lookup);
+    // Rows of one graph have the same weights and the same number of listed tokens.
+    const parts = new Map<string, { weighted: Weighted; role: Role; requests: { index: number; request: SampleRequest }[] }>();
+    requests.forEach((request, index) => {
+      const { role, weighted } = this.weights.resolve(request.weights, `sample request ${index}`);
+      const key = `${weighted.identity} ${request.weights.at ?? ""} ${request.topK ?? 0}`;
+      const part = parts.get(key) ?? { weighted, role, requests: [] };
+      part.requests.push({ index, request });
+      parts.set(key, part);
+    });
+    for (const { weighted } of parts.values()) weighted.users++;
+    try {
+      for (const { weighted, role, requests: own } of parts.values()) {
+        this.weights.refuseSampling(role, own, this.options.maxRows);
+        const model = { config: role.model, parameters: weighted.parameters };
+        yield* this.timed(new Sampler(this.sessions, model, weighted.identity, this.options.maxRows, this.counts).run(own, signal));
+      }
+    } finally {
+      for (const { weighted } of parts.values()) weighted.users--;
+    }
+  }
+
+  /** Adds the time between asking for an answer and having it to the busy time. */
+  private async *timed(samples: AsyncGenerator<Sample>): AsyncGenerator<Sample> {
+    try {
+      for (;;) {
+        const start = performance.now();
+        const next = await samples.next();
+        this.counts.busyMs += performance.now() - start;
+        if (next.done) return;
+        yield next.value;
+      }
+    } finally {
+      await samples.return(undefined);
+    }
+  }
+
+  async score(sequences: readonly Sequence[], want: ScoreWant = {}, { signal }: CallOptions = {}): Promise<Scores[]> {
+    checkSequences(this.info, "score", sequences, want, this.lookup);
+    const { scores } = await this.run(sequences, want, false, signal);
+    this.counts.scoredTokens += sequences.reduce((sum, { response }) => sum + response.length, 0);
+    return scores;
+  }
+
+  async forward(sequences: readonly Sequence[], want: Want = {}, { signal }: CallOptions = {}): Promise<Forward> {
+    checkSequences(this.info, "forward", sequences, want, this.lookup);
+    const { scores, parts } = await this.run(sequences, want, true, signal);
+    const handle = `pass-${this.nextHandle++}`;
+    for (const { weighted } of parts) weighted.users++;
+    this.kept.set(handle, { parts, sequences, scores });
+    return { handle, scores };
+  }
+
+  async backward(handle: string, derivatives: readonly Derivatives[], set: ParameterSet): Promise<Backward> {
+    const held = this.kept.get(handle);
+    if (!held) throw unknownHandle("backward", handle);
+    checkDerivatives(derivatives, held.scores);
+    const role = set === "inputs" ? undefined : this.weights.trained(set, "backward");
+    if (role) checkReceiver(set, roleOfSet(this.info, set, "backward"), held.sequences);
+    this.release(handle);
+    const start = performance.now();
+    const inputs: Float32Array[] = [];
+    for (const part of held.parts) {
+      const own = part.members.map((i) => derivatives[i] as Derivatives);
+      const model = { config: part.role.model, parameters: part.weighted.parameters };
+      const readout = new Readout(this.sessions, model, part.sequences, part.want);
+      const gradients = role ? this.weights.gradientOf(role) : undefined;
+      if (!role) for (const i of part.members) inputs[i] = new Float32Array(lengthOf(held.sequences[i] as Sequence) * part.role.model.width);
+      for (const state of part.states) {
+        await nextTurn();
+        const dy = await readout.differentiate(state, own, gradients);
+        if (!dy) continue;
+        const dx = await backwardPack(this.sessions, model, state, dy, gradients);
+        if (gradients) addEmbeddingGradient(model, state, part.sequences, dx, gradients);
+        else readInputs(part, state, dx, inputs);
+      }
+    }
+    this.counts.trainedTokens += held.sequences.reduce((sum, { response }) => sum + response.length, 0);
+    this.counts.busyMs += performance.now() - start;
+    return role ? {} : { inputs };
+  }
+
+  async release(handle: string): Promise<void> {
+    const held = this.kept.get(handle);
+    if (!held) throw unknownHandle("release", handle);
+    this.kept.delete(handle);
+    for (const { weighted } of held.parts) weighted.users--;
+  }
+
+  async step(request: StepRequest): Promise<StepResult> {
+    checkStep(this.info, request);
+    const start = performance.now();
+    const result = await this.weights.step(request);
+    this.counts.busyMs += performance.now() - start;
+    return result;
+  }
+
+  async takeGradient(set: ParameterSet): Promise<FlatArray | undefined> {
+    return this.weights.takeGradient(set);
+  }
+
+  async addGradient(set: ParameterSet, gradient: FlatArray): Promise<void> {
+    this.weights.addGradient(set, gradient);
+  }
+
+  async exportWeights(set: ParameterSet): Promise<FlatWeights> {
+    return this.weights.exportWeights(set);
+  }
+
+  async importWeights(set: ParameterSet, weights: FlatWeights): Promise<void> {
+    this.weights.importWeights(set, weights);
+  }
+
+  async usage(): Promise<Usage> {
+    return { ...this.counts };
+  }
+
+  async close(): Promise<void> {
+    this.kept.clear();
+    this.weights.close();
+    await this.sessions.close();
+  }
+
+  /** Runs all sequences, in parts of one model each; keeps what backward needs if asked to. */
+  private async run(
+    sequences: readonly Sequence[],
+    want: ScoreWant,
+    keep: boolean,
+    signal: AbortSignal | undefined,
+  ): Promise<{ scores: Scores[]; parts: Part[] }> {
+    const start = performance.now();
+    const scores: Writable<Scores>[] = [];
+    const parts = this.parts(sequences, want);
+    for (const part of parts) {
+      const model = { config: part.role.model, parameters: part.weighted.parameters };
+      const readout = new Readout(this.sessions, model, part.sequences, part.want);
+      const own = readout.blank(() => part.weighted.identity);
+      const lengths = part.sequences.map(lengthOf);
+      this.weights.refusePasses(part.role, lengths, keep, this.options);
+      for (const next of pack(lengths, this.options.packPlaces, attentionShare(part.role.model))) {
+        await nextTurn();
+        signal?.throwIfAborted();
+        const state = await forwardPack(this.sessions, model, next, part.sequences, keep && this.options.activations === "keep");
+        this.counts.slots += next.rows * next.length;
+        await readout.read(state, own);
+        if (want.hidden)
+          for (const { sequence, row, start: at } of next.places)
+            (own[sequence] as Writable<Scores>).hidden = hiddenOf(model, state, want.hidden, sequence, row, at);
+        if (keep) part.states.push(state);
+      }
+      part.members.forEach((i, own_i) => (scores[i] = own[own_i] as Scores));
+    }
+    this.counts.busyMs += performance.now() - start;
+    return { scores, parts };
+  }
+
+  private parts(sequences: readonly Sequence[], want: ScoreWant): Part[] {
+    const byWeights = new Map<Weighted, { role: Role; members: number[] }>();
+    sequences.forEach(({ weights }, i) => {
+      const { role, weighted } = this.weights.resolve(weights, `sequence ${i}`);
+      const part = byWeights.get(weighted) ?? { role, members: [] };
+      part.members.push(i);
+      byWeights.set(weighted, part);
+    });
+    return [...byWeights].map(([weighted, { role, members }]) => ({
+      role,
+      weighted,
+      members,
+      sequences: members.map((i) => sequences[i] as Sequence),
+      want: want.targets ? { ...want, targets: members.map((i) => want.targets?.[i]) } : want,
+      states: [],
+    }));
+  }
+}
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+const lengthOf = ({ context, response }: Sequence): number => context.ids.length + response.length;
+
+/** Copies the gradient of each sequence's embeddings out of a pack. */
+function readInputs(part: Part, state: PackState, dx: Float32Array, inputs: Float32Array[]): void {
+  const { width } = part.role.model;
+  for (const { sequence, row, start } of state.pack.places) {
+    const from = (row * state.pack.length + start) * width;
+    inputs[part.members[sequence] as number] = dx.slice(from, from + (state.lengths[sequence] as number) * width);
+  }
+}
