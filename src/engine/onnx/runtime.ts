@@ -134,8 +134,9 @@ async function removeAbandoned(folder: string): Promise<void> {
   }
 }
 
+/** In the folder as npm finds it: `--prefix` would also move npm's global configuration, and with it certificates and proxies. */
 function npmInstall(folder: string): Promise<void> {
-  const args = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error", "--fetch-retries=1", "--prefix", folder];
+  const args = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error", "--fetch-retries=1"];
   const cli = process.env.npm_execpath;
   const own = cli?.endsWith("npm-cli.js") && existsSync(cli);
   const [command, all] = own ? [process.execPath, [cli as string, ...args]] : ["npm", args];
