@@ -56,7 +56,12 @@ function methodOf(c: Case): Method {
   const given: Slots["credit"] = {
     owns: (b) => {
       const all = expected.advantages as number[] | number[][];
-      return typeof all[0] === "number" ? Credit.zero(b).with("trajectory", Float64Array.from(all as number[])) : Credit.zero(b).with("token", (all as number[][]).map((a) => Float64Array.from(a)));
+      return typeof all[0] === "number"
+        ? Credit.zero(b).with("trajectory", Float64Array.from(all as number[]))
+        : Credit.zero(b).with(
+            "token",
+            (all as number[][]).map((a) => Float64Array.from(a)),
+          );
     },
   };
   const on = (slots: Slots, options: object = {}) => compose(makeGrpo({ ...common, ...options }), { name: "case", slots: { reward, ...slots } });
@@ -71,15 +76,27 @@ function methodOf(c: Case): Method {
       if (!o.token_variant) return on({ loss: { owns: clip({ ...clips, unit: "sequence" }) } });
       return on({
         loss: { owns: clip({ ...clips, unit: "sequence", gradient: "own" }) },
-        credit: { owns: (b) => Credit.zero(b).with("token", flat.map((r) => Float64Array.from(r.token_advantages as number[]))) },
+        credit: {
+          owns: (b) =>
+            Credit.zero(b).with(
+              "token",
+              flat.map((r) => Float64Array.from(r.token_advantages as number[])),
+            ),
+        },
       });
     case "cispo":
-      return on({ loss: { owns: cispo({ clip_high: Number(o.clip_high), ...(o.clip_low === null ? {} : { clip_low: Number(o.clip_low) }) }) } }, { aggregation: "token-mean" });
+      return on(
+        { loss: { owns: cispo({ clip_high: Number(o.clip_high), ...(o.clip_low === null ? {} : { clip_low: Number(o.clip_low) }) }) } },
+        { aggregation: "token-mean" },
+      );
     case "rloo":
       if (o.surrogate === "reinforce") return on({ credit: given, loss: { owns: reinforce() }, aggregate: { owns: aggregator("seq-mean-token-sum") } });
       return on({ credit: given, loss: { owns: clip({ ...clips, unit: "sequence", reduce: "sum" }) } });
     case "reinforce++":
-      return on({ credit: given, ...klSlots({ coefficient: Number(o.kl_loss ?? 0), estimator: "k2", place: "loss" }).slots }, { ...clips, aggregation: "token-mean" });
+      return on(
+        { credit: given, ...klSlots({ coefficient: Number(o.kl_loss ?? 0), estimator: "k2", place: "loss" }).slots },
+        { ...clips, aggregation: "token-mean" },
+      );
     case "ppo":
       return on({ credit: given }, { ...clips, aggregation: "token-mean" });
     case "sapo":
@@ -93,11 +110,20 @@ describe("the 43 published loss cases", () => {
   it("are all there", () => expect(cases.length).toBe(43));
 
   it.each(cases.map((c) => [c.id, c.what, c] as const))("%s: %s", async (_id, _what, c) => {
-    const groups = c.groups.map((g, i) => group(`p${i}`, g.trajectories.map((t, m): Trajectory => row(`p${i}`, m, { old: t.old, mask: t.mask }))));
+    const groups = c.groups.map((g, i) =>
+      group(
+        `p${i}`,
+        g.trajectories.map((t, m): Trajectory => row(`p${i}`, m, { old: t.old, mask: t.mask })),
+      ),
+    );
     const flat = c.groups.flatMap((g) => g.trajectories);
     const lab = { score: async (): Promise<Scores[]> => flat.map((t) => scores(t.ref ?? t.old)) } as unknown as Lab;
     const coefficients = await coefficientsOf(resolve(methodOf(c), makeGrpo({})), batch(...groups), lab);
-    const result = lossOf(coefficients, flat.map((_, i) => i), flat.map((t) => scores(t.new)));
+    const result = lossOf(
+      coefficients,
+      flat.map((_, i) => i),
+      flat.map((t) => scores(t.new)),
+    );
 
     if (c.expected.advantages && typeof c.expected.advantages[0] === "number") {
       c.expected.advantages.forEach((a, i) => expect(coefficients.credit.trajectory[i]).toBeCloseTo(a as number, 9));

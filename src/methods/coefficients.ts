@@ -7,7 +7,7 @@ import type { Batch, Trajectory } from "../core/trajectory.js";
 import type { Derivatives, Scores } from "../engine/contract.js";
 import { type LossResult, type LossRow, mergeStatistics, type Surrogate, type Term } from "../losses/contract.js";
 import type { Bounds, Lab, Mask, Rewards } from "./contract.js";
-import { Credit, rowsByGroup, rowsOf } from "./credit.js";
+import { type Credit, rowsByGroup, rowsOf } from "./credit.js";
 import { checkInvariants } from "./invariants.js";
 import type { Resolved } from "./resolve.js";
 
@@ -143,29 +143,44 @@ export function groupsWithoutCoefficient(c: Coefficients): number[] {
 /** The masks that verdicts and trajectories give, before any `keep`: unscored rows fall out whole. */
 function maskOf(rows: readonly Trajectory[], rewards: Rewards): Mask {
   const counts = Uint8Array.from(rewards.values, (value) => (value === undefined ? 0 : 1));
-  const masked = (pick: (row: Trajectory) => Uint8Array) => rows.map((row, i) => (counts[i] ? pick(row).map((m, t) => m & (row.loss[t] as number)) : new Uint8Array(row.response.length)));
+  const masked = (pick: (row: Trajectory) => Uint8Array) =>
+    rows.map((row, i) => (counts[i] ? pick(row).map((m, t) => m & (row.loss[t] as number)) : new Uint8Array(row.response.length)));
   return { rows: counts, policy: masked((row) => row.reward), terms: masked((row) => row.loss) };
 }
 
 function intersect(a: Mask, b: Mask, from: string): Mask {
   if (b.rows.length !== a.rows.length || b.policy.some((m, i) => m.length !== a.policy[i]?.length) || b.terms.some((m, i) => m.length !== a.terms[i]?.length)) {
-    throw new ArgumentError({ place: `keep of ${from}`, cause: "its masks do not have the shape of the batch", mend: "start from keepTokens or keepRows of src/methods/keep.ts" });
+    throw new ArgumentError({
+      place: `keep of ${from}`,
+      cause: "its masks do not have the shape of the batch",
+      mend: "start from keepTokens or keepRows of src/methods/keep.ts",
+    });
   }
   const rows = a.rows.map((m, i) => m & (b.rows[i] as number));
-  const both = (x: readonly Uint8Array[], y: readonly Uint8Array[]) => x.map((row, i) => row.map((m, t) => (rows[i] ? m & ((y[i] as Uint8Array)[t] as number) : 0)));
+  const both = (x: readonly Uint8Array[], y: readonly Uint8Array[]) =>
+    x.map((row, i) => row.map((m, t) => (rows[i] ? m & ((y[i] as Uint8Array)[t] as number) : 0)));
   return { rows, policy: both(a.policy, b.policy), terms: both(a.terms, b.terms) };
 }
 
 function checkRewards(from: string, rewards: Rewards, rows: readonly Trajectory[]): Rewards {
   const place = `reward of ${from}`;
   if (rewards.values.length !== rows.length) {
-    throw new ArgumentError({ place, cause: `${rewards.values.length} rewards were given for ${rows.length} trajectories`, mend: "give one for each, in the order of rowsOf(batch)" });
+    throw new ArgumentError({
+      place,
+      cause: `${rewards.values.length} rewards were given for ${rows.length} trajectories`,
+      mend: "give one for each, in the order of rowsOf(batch)",
+    });
   }
   if (rewards.tokens) checkTokens(place, rewards.tokens, rows);
   rewards.values.forEach((value, i) => {
     const key = (rows[i] as Trajectory).key;
     if (value !== undefined && !Number.isFinite(value)) {
-      throw new DivergenceError({ place, cause: `the reward of ${key} is ${value}`, mend: "return a number, or unscored(reason) where there is none", data: { trajectory: key } });
+      throw new DivergenceError({
+        place,
+        cause: `the reward of ${key} is ${value}`,
+        mend: "return a number, or unscored(reason) where there is none",
+        data: { trajectory: key },
+      });
     }
   });
   return rewards;
@@ -176,26 +191,47 @@ function checkCredit(from: string, credit: Credit, rows: readonly Trajectory[], 
     const tokens = credit.token[i] as Float64Array;
     for (let t = 0; t < tokens.length; t++) {
       if (mask.policy[i]?.[t] && !Number.isFinite(tokens[t])) {
-        throw new DivergenceError({ place: `credit of ${from}`, cause: `the coefficient of token ${t} of ${row.key} is ${tokens[t]}`, mend: "guard the division or logarithm that made it", data: { trajectory: row.key, token: t } });
+        throw new DivergenceError({
+          place: `credit of ${from}`,
+          cause: `the coefficient of token ${t} of ${row.key} is ${tokens[t]}`,
+          mend: "guard the division or logarithm that made it",
+          data: { trajectory: row.key, token: t },
+        });
       }
     }
   });
 }
 
 function checkBounds(from: string, bounds: Bounds, rows: readonly Trajectory[]): Bounds {
-  checkTokens(`bounds of ${from}`, bounds.map((b) => b.low), rows);
-  checkTokens(`bounds of ${from}`, bounds.map((b) => b.high), rows);
+  checkTokens(
+    `bounds of ${from}`,
+    bounds.map((b) => b.low),
+    rows,
+  );
+  checkTokens(
+    `bounds of ${from}`,
+    bounds.map((b) => b.high),
+    rows,
+  );
   return bounds;
 }
 
 function checkTokens<T extends readonly Float64Array[]>(place: string, arrays: T, rows: readonly Trajectory[]): T {
   if (arrays.length !== rows.length) {
-    throw new ArgumentError({ place, cause: `${arrays.length} arrays were given for ${rows.length} trajectories`, mend: "give one for each, in the order of rowsOf(batch)" });
+    throw new ArgumentError({
+      place,
+      cause: `${arrays.length} arrays were given for ${rows.length} trajectories`,
+      mend: "give one for each, in the order of rowsOf(batch)",
+    });
   }
   rows.forEach((row, i) => {
     const length = (arrays[i] as Float64Array).length;
     if (length !== row.response.length) {
-      throw new ArgumentError({ place, cause: `${length} numbers were given for the ${row.response.length} tokens of ${row.key}`, mend: "give one a response token" });
+      throw new ArgumentError({
+        place,
+        cause: `${length} numbers were given for the ${row.response.length} tokens of ${row.key}`,
+        mend: "give one a response token",
+      });
     }
   });
   return arrays;

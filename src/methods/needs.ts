@@ -18,7 +18,9 @@ export function checkNeeds(method: Method, engine: EngineInfo, roles: ReadonlySe
   for (const part of method.parts ?? [method]) {
     for (const need of part.needs ?? []) {
       const missing = need.oneOf.map((way) => [
-        ...(way.capabilities ?? []).filter((c) => !engine.has.has(c)).map((c) => `${c} of the engine ${engine.name}${engine.lacks[c] ? ` (${engine.lacks[c]})` : ""}`),
+        ...(way.capabilities ?? [])
+          .filter((c) => !engine.has.has(c))
+          .map((c) => `${c} of the engine ${engine.name}${engine.lacks[c] ? ` (${engine.lacks[c]})` : ""}`),
         ...(way.roles ?? []).filter((r) => !roles.has(r)).map((r) => `a role named ${r}`),
       ]);
       const taken = missing.findIndex((m) => m.length === 0);
@@ -26,7 +28,9 @@ export function checkNeeds(method: Method, engine: EngineInfo, roles: ReadonlySe
         throw new CapabilityError({
           place: `method ${part.name}`,
           cause: `${need.for} needs ${missing.map((m) => m.join(" and ")).join(", or ")}`,
-          mend: missing.some((m) => m.some((x) => x.startsWith("a role"))) ? "give the run that role, or turn the option off" : "use another engine, or turn the option off",
+          mend: missing.some((m) => m.some((x) => x.startsWith("a role")))
+            ? "give the run that role, or turn the option off"
+            : "use another engine, or turn the option off",
           data: { method: part.name, missing },
         });
       }

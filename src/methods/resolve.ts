@@ -89,18 +89,23 @@ function answer<K extends OneSlot>(slot: K, methods: readonly Method[], fallback
     const winner = given.filter((g) => g.how === how).at(-1);
     if (!winner) continue;
     const over = given.filter((g) => g !== winner).map((g) => g.from);
-    return { value: valueOf(winner.one), from: winner.from, how, over, ...aboutOf(winner.one) };
+    return { value: choiceOf(winner.one), from: winner.from, how, over, ...aboutOf(winner.one) };
   }
   const one = fallback.slots[slot] as One<OneSlots[K]> | undefined;
-  if (one === undefined) throw new ConfigError({ place: `slot ${slot}`, cause: `neither ${methods.map((m) => m.name).join("+")} nor ${fallback.name} fills it`, mend: "compose with a method that does" });
-  return { value: valueOf(one), from: fallback.name, how: "default", over: [], ...aboutOf(one) };
+  if (one === undefined)
+    throw new ConfigError({
+      place: `slot ${slot}`,
+      cause: `neither ${methods.map((m) => m.name).join("+")} nor ${fallback.name} fills it`,
+      mend: "compose with a method that does",
+    });
+  return { value: choiceOf(one), from: fallback.name, how: "default", over: [], ...aboutOf(one) };
 }
 
 function howOf(one: One<unknown>): "sets" | "owns" | "prefers" {
   return "sets" in one ? "sets" : "owns" in one ? "owns" : "prefers";
 }
 
-function valueOf<F>(one: One<F>): F {
+function choiceOf<F>(one: One<F>): F {
   return "sets" in one ? one.sets : "owns" in one ? one.owns : one.prefers;
 }
 
@@ -186,7 +191,9 @@ export function tableText(resolved: Resolved): string {
     return [seam === slot ? slot : `${seam}.${slot}`, over.length ? `${who}, over ${over.join(", ")}` : who, about];
   });
   const widths = [0, 1].map((c) => Math.max(...rows.map((row) => (row[c] as string).length)));
-  return rows.map((row) => `${(row[0] as string).padEnd(widths[0] as number)}  ${(row[1] as string).padEnd(widths[1] as number)}  ${row[2]}`.trimEnd()).join("\n");
+  return rows
+    .map((row) => `${(row[0] as string).padEnd(widths[0] as number)}  ${(row[1] as string).padEnd(widths[1] as number)}  ${row[2]}`.trimEnd())
+    .join("\n");
 }
 
 /** The resolved table as JSON. */

@@ -66,7 +66,14 @@ export function batch(...groups: readonly Group[]): Batch {
 /** Groups of one-token answers with these rewards: 1 accept, 0 reject, null unscored. */
 export function rewarded(...groups: readonly (readonly (0 | 1 | null)[])[]): Batch {
   const verdictOf = (r: 0 | 1 | null) => (r === null ? unscored("worker lost") : r === 1 ? accept() : reject("wrong"));
-  return batch(...groups.map((rewards, g) => group(`p${g}`, rewards.map((r, i) => row(`p${g}`, i, { old: [-1], verdict: verdictOf(r) })))));
+  return batch(
+    ...groups.map((rewards, g) =>
+      group(
+        `p${g}`,
+        rewards.map((r, i) => row(`p${g}`, i, { old: [-1], verdict: verdictOf(r) })),
+      ),
+    ),
+  );
 }
 
 export function scores(logp: readonly number[], entropy?: readonly number[]): Scores {

@@ -25,11 +25,17 @@ export const grpoOptions = z.strictObject({
   clip_low: z.number().min(0).default(0.2).describe("Distance from 1 below which the ratio of a bad answer's token loses its gradient."),
   clip_high: z.number().min(0).default(0.2).describe("Distance from 1 above which the ratio of a good answer's token loses its gradient."),
   dual_clip: z.number().gt(1).optional().describe("Largest ratio that a bad answer's token still answers for (dual clip); absent: none."),
-  std: z.enum(["sample", "population", "none"]).default("sample").describe("Deviation that advantages are divided by: with divisor G - 1, with divisor G, or not at all."),
+  std: z
+    .enum(["sample", "population", "none"])
+    .default("sample")
+    .describe("Deviation that advantages are divided by: with divisor G - 1, with divisor G, or not at all."),
   eps: z.number().gt(0).default(1e-4).describe("Added to the deviation."),
   kl_coef: z.number().min(0).default(0).describe("Weight of the KL to the role `reference`; 0 needs no reference."),
   kl_estimator: z.enum(klEstimators).default("k3").describe("k1, k2 or k3; k1 in the loss has a gradient of expectation zero."),
-  kl_place: z.enum(["loss", "reward"]).default("loss").describe("Where the KL goes: a term of the loss, or a penalty in the reward at the log-probs of the rollout."),
+  kl_place: z
+    .enum(["loss", "reward"])
+    .default("loss")
+    .describe("Where the KL goes: a term of the loss, or a penalty in the reward at the log-probs of the rollout."),
   aggregation: z.enum(aggregations).default("seq-mean-token-mean").describe("How tokens are averaged into one loss."),
   aggregation_constant: z.number().gt(0).default(1).describe("Fixed divisor of seq-mean-token-sum and token-sum."),
 });

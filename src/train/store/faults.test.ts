@@ -1,0 +1,7 @@
+import { describe } from "vitest";
+import { faultTests, prepareRuns } from "./test-faults.js";
+
+describe("a process that dies at a file-system call", () => {
+  prepareRuns();
+  faultTests("dead");
+});

@@ -1,0 +1,113 @@
+import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, readSync, renameSync, rmSync, statSync, truncateSync, writeSync } from "node:fs";
+
+/**
+ * Every file-system call that the run folder makes, as one small object, so that a test can let any single call fail.
+ * Calls are synchronous: a step's records are small, and their order on disk is then the order in the program.
+ */
+export interface Files {
+  /** Opens for appending; the file is made when it is missing. */
+  openAppend(path: string): number;
+  /** Opens for writing from the start; `exclusive` fails when the file exists. */
+  openWrite(path: string, exclusive?: boolean): number;
+  /** Writes all bytes, or throws. */
+  write(fd: number, bytes: Uint8Array): void;
+  sync(fd: number): void;
+  close(fd: number): void;
+  /** Flushes a file that others wrote. */
+  syncFile(path: string): void;
+  /** Makes what was created, renamed or removed in a folder survive a power failure, where the system can do that. */
+  syncFolder(path: string): void;
+  truncate(path: string, length: number): void;
+  rename(from: string, to: string): void;
+  remove(path: string): void;
+  makeFolder(path: string): void;
+  read(path: string): Uint8Array;
+  readRange(path: string, from: number, to: number): Uint8Array;
+  /** Names in a folder, sorted; none when it is missing. */
+  list(path: string): string[];
+  /** Size in bytes, undefined when there is nothing; folders count as 0. */
+  size(path: string): number | undefined;
+  isFolder(path: string): boolean;
+}
+
+export const nodeFiles: Files = {
+  openAppend: (path) => openSync(path, "a"),
+  openWrite: (path, exclusive = false) => openSync(path, exclusive ? "wx" : "w"),
+  write: (fd, bytes) => {
+    for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done);
+  },
+  sync: fsyncSync,
+  close: closeSync,
+  syncFile: (path) => {
+    const fd = openSync(path, "r+");
+    try {
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+  },
+  syncFolder: (path) => {
+    if (process.platform === "win32") return;
+    const fd = openSync(path, "r");
+    try {
+      fsyncSync(fd);
+    } finally {
+      closeSync(fd);
+    }
+  },
+  truncate: truncateSync,
+  rename: renameSync,
+  remove: (path) => rmSync(path, { recursive: true, force: true }),
+  makeFolder: (path) => {
+    mkdirSync(path, { recursive: true });
+  },
+  read: (path) => readFileSync(path),
+  readRange: (path, from, to) => {
+    const bytes = new Uint8Array(to - from);
+    const fd = openSync(path, "r");
+    try {
+      for (let done = 0; done < bytes.length; ) {
+        const got = readSync(fd, bytes, done, bytes.length - done, from + done);
+        if (got === 0) return bytes.subarray(0, done);
+        done += got;
+      }
+    } finally {
+      closeSync(fd);
+    }
+    return bytes;
+  },
+  list: (path) => {
+    try {
+      return readdirSync(path).sort();
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+      throw error;
+    }
+  },
+  size: (path) => {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    return stat === undefined ? undefined : stat.isDirectory() ? 0 : stat.size;
+  },
+  isFolder: (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false,
+};
+
+/** Writes a small file so that a reader sees the old content or the new, never half of it. */
+export function replaceFile(files: Files, folder: string, name: string, text: string): void {
+  const beside = `${folder}/.${name}.new`;
+  const fd = files.openWrite(beside);
+  try {
+    files.write(fd, new TextEncoder().encode(text));
+    files.sync(fd);
+  } finally {
+    files.close(fd);
+  }
+  files.rename(beside, `${folder}/${name}`);
+  files.syncFolder(folder);
+}
+
+/** What went wrong in a file-system call, in a few words for a message. */
+export function faultOf(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === "ENOSPC") return "the disk is full (ENOSPC)";
+  return message ?? String(error);
+}
