@@ -7,7 +7,8 @@
  *     KL_t = exp(f_t - l_t) - (f_t - l_t) - 1                                f under the reference (eq. 4)
  *
  * Our choice: unscored members leave mean, deviation and N (coefficient 0, masked); a group whose rewards are all equal, or
- * of which one member is scored, has A = 0 exactly; statistics count episodes, not rows (C2); kl_coef is 0 unless set.
+ * of which one member is scored, has A = 0 exactly; statistics count episodes, not rows (C2); kl_coef is 0 unless set, and
+ * where it is, the KL acts on all scored trajectories, groups without signal included.
  */
 import { z } from "zod";
 import { ConfigError } from "../../core/errors.js";
