@@ -93,7 +93,7 @@ export class Checkpoints {
         damaged.push({ step, message: objection });
       } catch (error) {
         if (!(error instanceof TouchstoneError)) throw error;
-        if (/version \d+ of the run format/.test(error.message)) throw error;
+        if (error.data.version !== undefined) throw error; // Written by a newer version: not damaged, and not ours to go behind.
         damaged.push({ step, message: error.message });
       }
     }

@@ -1,5 +1,5 @@
 import { describe } from "vitest";
-import { faultTests, prepareRuns } from "./test-faults.js";
+import { faultTests, prepareRuns } from "../../../test/support/run-faults.js";
 
 describe.each(["once", "full"] as const)("a file-system call that fails (%s)", (mode) => {
   prepareRuns();

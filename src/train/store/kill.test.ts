@@ -5,10 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, expect, it } from "vitest";
+import { snapshot, writeUntil } from "../../../test/support/run-writer.js";
 import { RunReader } from "./reader.js";
-import { snapshot, writeUntil } from "./test-writer.js";
 
-const program = fileURLToPath(new URL("./test-writer.ts", import.meta.url));
+const program = fileURLToPath(new URL("../../../test/support/run-writer.ts", import.meta.url));
 const base = mkdtempSync(join(tmpdir(), "kill-"));
 afterEach(() => rmSync(base, { recursive: true, force: true }));
 

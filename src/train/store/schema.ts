@@ -159,6 +159,7 @@ export function checkVersion(place: string, value: unknown): void {
       place,
       cause: `it was written in version ${version} of the run format, and this Touchstone reads up to ${runVersion}`,
       mend: "open it with the newer Touchstone that wrote it",
+      data: { version },
     });
   }
 }

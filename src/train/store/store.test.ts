@@ -2,10 +2,10 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, tr
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { groupsOf, meta, snapshot, writeStep, writeUntil } from "../../../test/support/run-writer.js";
 import { notesOf } from "../../core/note.js";
 import { RunReader } from "./reader.js";
 import { RunStore } from "./store.js";
-import { groupsOf, meta, snapshot, writeStep, writeUntil } from "./test-writer.js";
 
 let base: string;
 let folder: string;
@@ -136,6 +136,13 @@ describe("checkpoints", () => {
     store.close();
     expect(resume?.step).toBe(6);
     expect(messages[0]).toContain(message);
+  });
+
+  it("of a newer version are refused, not skipped", async () => {
+    await writeUntil(folder, 6);
+    rewrite(join(folder, "checkpoints/00000006/checkpoint.json"), '"version":1', '"version":2');
+    expect(() => RunStore.open(folder, meta)).toThrow("it was written in version 2 of the run format, and this Touchstone reads up to 1");
+    expect(readdirSync(folder)).not.toContain("lock.json");
   });
 
   it("starts from the beginning when there is none", async () => {

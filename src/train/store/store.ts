@@ -11,10 +11,11 @@ import { type Checkpoint, type CheckpointRequest, Checkpoints, checkpointFailed,
 import { cutLogs } from "./cut.js";
 import { type Files, faultOf, nodeFiles, replaceFile } from "./files.js";
 import { takeLock } from "./lock.js";
-import { Log, linesOf } from "./log.js";
+import { Log } from "./log.js";
 import { RunReader, runPaths } from "./reader.js";
 import { type Extra, encodeGroups, tensorsOf } from "./record.js";
 import { eventLine, type RunEvent, type RunMeta, runVersion } from "./schema.js";
+import { appendSession, differences } from "./session.js";
 
 export interface StoreOptions {
   /** Default: the last 2, and the best. */
@@ -163,6 +164,11 @@ export class RunStore {
     return RunReader.open(this.folder, this.files);
   }
 
+  /** Step of the last whole checkpoint. */
+  get lastCheckpoint(): number | undefined {
+    return this.good;
+  }
+
   appendEvent(event: RunEvent): void {
     const checked = eventLine.safeParse(event);
     if (!checked.success) {
@@ -295,21 +301,4 @@ function giveBack(unlock: (() => void) | undefined): void {
   } catch {
     // The lock stays behind and goes stale with this process.
   }
-}
-
-/** Appends to `sessions.jsonl` after its last whole line: a killed process may have left half of one. */
-function appendSession(files: Files, path: string, session: Json): void {
-  const whole = [...linesOf(files, path)].at(-1)?.end ?? 0;
-  const log = new Log(files, path, whole);
-  log.rewind(whole);
-  log.append([session]);
-  log.close();
-}
-
-/** `name: was → is` for each top-level entry in which two fingerprints differ. */
-function differences(was: { readonly [name: string]: Json }, is: { readonly [name: string]: Json }): string[] {
-  const text = (value: Json | undefined) => (value === undefined ? "absent" : canonicalJson(value));
-  return [...new Set([...Object.keys(was), ...Object.keys(is)])]
-    .sort()
-    .flatMap((name) => (text(was[name]) === text(is[name]) ? [] : [`${name} was ${text(was[name])} and is ${text(is[name])}`]));
 }

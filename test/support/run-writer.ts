@@ -1,14 +1,14 @@
 /** A run without a model, for tests: deterministic records, weights that say their step. As a program it writes until it is done or killed. */
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { group, row } from "../../../test/support/batch.js";
-import { canonicalJson, type Json } from "../../core/json.js";
-import { note } from "../../core/note.js";
-import type { Group } from "../../core/trajectory.js";
-import { accept, unscored } from "../../core/verdict.js";
-import { type Files, nodeFiles } from "./files.js";
-import { withoutClock } from "./schema.js";
-import { RunStore } from "./store.js";
+import { canonicalJson, type Json } from "../../src/core/json.js";
+import { note } from "../../src/core/note.js";
+import type { Group } from "../../src/core/trajectory.js";
+import { accept, unscored } from "../../src/core/verdict.js";
+import { type Files, nodeFiles } from "../../src/train/store/files.js";
+import { withoutClock } from "../../src/train/store/schema.js";
+import { RunStore } from "../../src/train/store/store.js";
+import { group, row } from "./batch.js";
 
 export const meta = {
   config: { steps: 30, lr: 1e-4 },

@@ -3,10 +3,10 @@ import { cpSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { RunError } from "../../core/errors.js";
-import { type Files, nodeFiles } from "./files.js";
-import { RunStore } from "./store.js";
-import { meta, quickFiles, snapshot, writeStep, writeUntil } from "./test-writer.js";
+import { RunError } from "../../src/core/errors.js";
+import { type Files, nodeFiles } from "../../src/train/store/files.js";
+import { RunStore } from "../../src/train/store/store.js";
+import { meta, quickFiles, snapshot, writeStep, writeUntil } from "./run-writer.js";
 
 const changing = ["openAppend", "openWrite", "write", "sync", "close", "syncFile", "syncFolder", "truncate", "rename", "remove", "makeFolder"] as const;
 
