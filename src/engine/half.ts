@@ -1,0 +1,33 @@
+/** Half-precision formats to float32, exactly. */
+
+let table: Float32Array | undefined;
+
+/** The float32 of every float16 bit pattern, [65536]. */
+function float16Table(): Float32Array {
+  if (table) return table;
+  table = new Float32Array(65536);
+  for (let bits = 0; bits < 65536; bits++) {
+    const exponent = (bits >> 10) & 31;
+    const fraction = bits & 1023;
+    const sign = bits & 0x8000 ? -1 : 1;
+    if (exponent === 31) table[bits] = fraction ? Number.NaN : sign * Number.POSITIVE_INFINITY;
+    else table[bits] = sign * (exponent === 0 ? fraction * 2 ** -24 : (1024 + fraction) * 2 ** (exponent - 25));
+  }
+  return table;
+}
+
+/** IEEE binary16 (1 sign, 5 exponent, 10 fraction bits) into `target`. */
+export function float16ToFloat32(bits: Uint16Array, target: Float32Array | Float64Array): void {
+  const values = float16Table();
+  for (let i = 0; i < bits.length; i++) target[i] = values[bits[i]];
+}
+
+/** bfloat16, the high half of a float32, into `target`. */
+export function bfloat16ToFloat32(bits: Uint16Array, target: Float32Array | Float64Array): void {
+  const word = new Uint32Array(1);
+  const value = new Float32Array(word.buffer);
+  for (let i = 0; i < bits.length; i++) {
+    word[0] = bits[i] << 16;
+    target[i] = value[0];
+  }
+}

@@ -1,0 +1,268 @@
+/**
+ * A model's weights in memory. Matrices are [out][in] row-major as in Hugging Face files; q, k, v of a layer are rows of
+ * one array, and so are gate and up, so that a product computes them at once. A Hugging Face tensor is a range of rows.
+ */
+import { ArgumentError } from "../../core/errors.js";
+import type { DecoderConfig } from "./config.js";
+import { fillNormal } from "./init.js";
+
+/** A Hugging Face tensor within a parameter: rows `rowStart` to `rowStart + rows` (of one element each where the parameter is a vector). */
+export interface Part {
+  readonly name: string;
+  readonly rowStart: number;
+  readonly rows: number;
+  readonly shape: readonly number[];
+}
+
+/**
+ * One array of weights, in an ArrayBuffer of its own. `data` and `grad` are replaced when an optimizer step moves their
+ * buffers to another thread and back: hold the parameter, not its arrays, and read neither while a step runs.
+ */
+export interface Parameter {
+  /** `embed`, `layers.3.qkv`, `norm`, `head`, `valueWeight`… */
+  readonly name: string;
+  readonly shape: readonly [rows: number, columns: number] | readonly [length: number];
+  readonly parts: readonly Part[];
+  data: Float32Array;
+  grad?: Float32Array;
+}
+
+export interface TensorShape {
+  readonly name: string;
+  readonly shape: readonly number[];
+}
+
+type Layout = Omit<Parameter, "data" | "grad">;
+
+/** Elements of one row of a parameter. */
+export const columnsOf = ({ shape }: Pick<Parameter, "shape">): number => shape[1] ?? 1;
+
+const sizeOf = ({ shape }: Pick<Parameter, "shape">): number => shape[0] * (shape[1] ?? 1);
+
+function vector(name: string, length: number, tensor: string): Layout {
+  return { name, shape: [length], parts: [{ name: tensor, rowStart: 0, rows: length, shape: [length] }] };
+}
+
+function matrix(name: string, columns: number, tensors: readonly (readonly [name: string, rows: number])[]): Layout {
+  let rowStart = 0;
+  const parts = tensors.map(([tensor, rows]) => {
+    const part = { name: tensor, rowStart, rows, shape: [rows, columns] };
+    rowStart += rows;
+    return part;
+  });
+  return { name, shape: [rowStart, columns], parts };
+}
+
+/** The parameters of a model. Their parts are in the order of the modules in transformers, the value head last: the order of flat arrays and of sums. */
+export function layoutOf(config: DecoderConfig, valueHead = false): Layout[] {
+  const { width, mlp, headDim, vocabulary } = config;
+  const q = config.heads * headDim;
+  const kv = config.kvHeads * headDim;
+  const layouts = [matrix("embed", width, [["model.embed_tokens.weight", vocabulary]])];
+  for (let layer = 0; layer < config.layers; layer++) {
+    const here = `layers.${layer}`;
+    const there = `model.layers.${layer}`;
+    const attention = (projection: string, rows: number): [string, number] => [`${there}.self_attn.${projection}_proj.weight`, rows];
+    const block = (projection: string, rows: number): [string, number] => [`${there}.mlp.${projection}_proj.weight`, rows];
+    layouts.push(
+      matrix(`${here}.qkv`, width, [attention("q", q), attention("k", kv), attention("v", kv)]),
+      matrix(`${here}.o`, q, [attention("o", width)]),
+      matrix(`${here}.gateUp`, width, [block("gate", mlp), block("up", mlp)]),
+      matrix(`${here}.down`, mlp, [block("down", width)]),
+      vector(`${here}.norm1`, width, `${there}.input_layernorm.weight`),
+      vector(`${here}.norm2`, width, `${there}.post_attention_layernorm.weight`),
+    );
+  }
+  layouts.push(vector("norm", width, "model.norm.weight"));
+  if (!config.tied) layouts.push(matrix("head", width, [["lm_head.weight", vocabulary]]));
+  if (valueHead) layouts.push(matrix("valueWeight", width, [["value_head.weight", 1]]), vector("valueBias", 1, "value_head.bias"));
+  return layouts;
+}
+
+/** How many numbers a model has. */
+export const parameterCount = (config: DecoderConfig, valueHead = false): number =>
+  layoutOf(config, valueHead).reduce((sum, layout) => sum + sizeOf(layout), 0);
+
+/** The weights of one role, with its gradient. */
+export class ParameterStore {
+  readonly parameters: readonly Parameter[];
+  /** In Hugging Face's order; flat arrays follow it. */
+  readonly tensors: readonly TensorShape[];
+  readonly count: number;
+  private readonly byName: ReadonlyMap<string, Parameter>;
+  private readonly places: ReadonlyMap<string, { readonly parameter: Parameter; readonly part: Part }>;
+  private accumulated = false;
+
+  /** All zero. */
+  constructor(
+    readonly config: DecoderConfig,
+    readonly hasValueHead = false,
+  ) {
+    this.parameters = layoutOf(config, hasValueHead).map((layout) => ({ ...layout, data: new Float32Array(sizeOf(layout)) }));
+    this.tensors = this.parameters.flatMap(({ parts }) => parts.map(({ name, shape }) => ({ name, shape })));
+    this.count = this.parameters.reduce((sum, { data }) => sum + data.length, 0);
+    this.byName = new Map(this.parameters.map((parameter) => [parameter.name, parameter]));
+    this.places = new Map(this.parameters.flatMap((parameter) => parameter.parts.map((part) => [part.name, { parameter, part }] as const)));
+  }
+
+  /** As transformers begins: matrices normal with `initializerRange`, norms 1. A value head begins at 0, so that it predicts 0 (our choice). */
+  static random(config: DecoderConfig, seed: number, hasValueHead = false): ParameterStore {
+    const store = new ParameterStore(config, hasValueHead);
+    for (const { name, shape } of store.tensors) {
+      if (name.startsWith("value_head.")) continue;
+      if (shape.length === 1) store.view(name).fill(1);
+      else fillNormal(store.view(name), seed, name, config.initializerRange);
+    }
+    return store;
+  }
+
+  /** A copy of the weights, without gradient. */
+  clone(): ParameterStore {
+    const copy = new ParameterStore(this.config, this.hasValueHead);
+    copy.copyFrom(this);
+    return copy;
+  }
+
+  /** Takes the weights of a store of the same shape, in place. */
+  copyFrom(other: ParameterStore): void {
+    this.sameLength(other.count, "weights");
+    this.parameters.forEach(({ data }, i) => {
+      data.set(other.parameters[i].data);
+    });
+  }
+
+  /** A parameter by the engine's name (`layers.3.qkv`). */
+  get(name: string): Parameter {
+    return this.byName.get(name) ?? this.unknown(name, this.byName.keys());
+  }
+
+  has(tensor: string): boolean {
+    return this.places.has(tensor);
+  }
+
+  /** The weights of a Hugging Face tensor: a view, valid until the next step. */
+  view(tensor: string): Float32Array {
+    const { parameter, part } = this.place(tensor);
+    return rowsOf(parameter, part, parameter.data);
+  }
+
+  read(tensor: string): Float64Array {
+    return Float64Array.from(this.view(tensor));
+  }
+
+  /** Writes a tensor, rounded to float32. Throws an ArgumentError when the length differs. */
+  write(tensor: string, values: Float64Array): void {
+    const view = this.view(tensor);
+    if (values.length !== view.length) {
+      throw new ArgumentError({ place: tensor, cause: `it has ${view.length} numbers and ${values.length} were given`, mend: "give all of them, row-major" });
+    }
+    view.set(values);
+  }
+
+  /** Whether anything was accumulated since the gradient was last emptied. */
+  get hasGradient(): boolean {
+    return this.accumulated;
+  }
+
+  /** The gradient array of a parameter, to be added to; zeros at first. */
+  gradient(parameter: Parameter): Float32Array {
+    this.accumulated = true;
+    parameter.grad ??= new Float32Array(parameter.data.length);
+    return parameter.grad;
+  }
+
+  /** Replaces the gradient array of a parameter by one that already contains what it held. */
+  setGradient(parameter: Parameter, grad: Float32Array): void {
+    this.accumulated = true;
+    parameter.grad = grad;
+  }
+
+  readGradient(tensor: string): Float64Array {
+    const { parameter, part } = this.place(tensor);
+    return parameter.grad ? Float64Array.from(rowsOf(parameter, part, parameter.grad)) : new Float64Array(part.rows * columnsOf(parameter));
+  }
+
+  /** Empties the gradient; its arrays stay, since fresh pages are dear. */
+  zeroGradient(): void {
+    for (const { grad } of this.parameters) grad?.fill(0);
+    this.accumulated = false;
+  }
+
+  /** Says that an update has filled the gradient arrays with zeros. */
+  gradientEmptied(): void {
+    this.accumulated = false;
+  }
+
+  /** Lets the gradient's memory go. */
+  dropGradient(): void {
+    for (const parameter of this.parameters) parameter.grad = undefined;
+    this.accumulated = false;
+  }
+
+  /** The gradient end to end in the order of `tensors`, which is then emptied; undefined when nothing was accumulated. */
+  takeGradient(): Float32Array | undefined {
+    if (!this.accumulated) return undefined;
+    const flat = this.flat(({ grad }) => grad);
+    this.zeroGradient();
+    return flat;
+  }
+
+  /** Adds a flat gradient elementwise. */
+  addGradient(flat: Float32Array | Float64Array): void {
+    this.sameLength(flat.length, "gradient");
+    let from = 0;
+    for (const parameter of this.parameters) {
+      const into = this.gradient(parameter);
+      for (let i = 0; i < into.length; i++) into[i] += flat[from + i];
+      from += into.length;
+    }
+  }
+
+  /** A copy of the weights end to end in the order of `tensors`. */
+  exportWeights(): Float32Array {
+    return this.flat(({ data }) => data);
+  }
+
+  importWeights(flat: Float32Array | Float64Array): void {
+    this.sameLength(flat.length, "weights");
+    let from = 0;
+    for (const { data } of this.parameters) {
+      data.set(flat.subarray(from, from + data.length));
+      from += data.length;
+    }
+  }
+
+  private flat(array: (parameter: Parameter) => Float32Array | undefined): Float32Array {
+    const result = new Float32Array(this.count);
+    let at = 0;
+    for (const parameter of this.parameters) {
+      const from = array(parameter);
+      if (from) result.set(from, at);
+      at += parameter.data.length;
+    }
+    return result;
+  }
+
+  private place(tensor: string): { readonly parameter: Parameter; readonly part: Part } {
+    return this.places.get(tensor) ?? this.unknown(tensor, this.places.keys());
+  }
+
+  private unknown(name: string, known: Iterable<string>): never {
+    throw new ArgumentError({ place: name, cause: "the model has no such tensor", mend: `name one of: ${[...known].join(", ")}` });
+  }
+
+  private sameLength(length: number, what: string): void {
+    if (length === this.count) return;
+    throw new ArgumentError({
+      place: what,
+      cause: `they have ${length} numbers and the model has ${this.count}`,
+      mend: "use those of a model of the same shape",
+    });
+  }
+}
+
+/** The rows of a part, as a view. */
+export function rowsOf(parameter: Pick<Parameter, "shape">, { rowStart, rows }: Part, array: Float32Array): Float32Array {
+  const columns = columnsOf(parameter);
+  return array.subarray(rowStart * columns, (rowStart + rows) * columns);
+}
