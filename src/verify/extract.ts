@@ -1,0 +1,136 @@
+/** Where an answer stands in a response: rules that several verifiers share. Each rule finds what was committed, or says why not. */
+import { z } from "zod";
+import type { RejectReason } from "./contract.js";
+
+/** Rules that end in a piece of text. */
+export const placeSchema = z.union([
+  z.literal("whole").describe("The whole response."),
+  z.literal("last-line").describe("The last line that is not blank."),
+  z.literal("boxed").describe("The content of \\boxed{…} or \\fbox{…}."),
+  z.strictObject({ after: z.string().min(1) }).describe("What follows a marker, to the end of its line; upper and lower case are one."),
+  z.strictObject({ between: z.tuple([z.string().min(1), z.string().min(1)]) }).describe("What stands between an opening and a closing tag."),
+]);
+export type Place = z.output<typeof placeSchema>;
+
+/** How thinking parts are known. `tags`: as they appear; `started`: the prompt already opened one; `none`: the text has none. */
+export const thinkingSchema = z.enum(["tags", "started", "none"]);
+export type Thinking = z.output<typeof thinkingSchema>;
+
+/** One committed piece of text and what follows it in the response. */
+export interface Commitment {
+  readonly text: string;
+  readonly rest: string;
+}
+
+const open = "<think>";
+const close = "</think>";
+
+/** The response after its last thinking part; undefined while one is open. */
+export function afterThinking(response: string, thinking: Thinking): string | undefined {
+  if (thinking === "none") return response;
+  const end = response.lastIndexOf(close);
+  if (end < 0 && thinking === "started") return undefined;
+  const answer = end < 0 ? response : response.slice(end + close.length);
+  return answer.includes(open) ? undefined : answer;
+}
+
+/** All commitments of a text under a rule, in order; a name of the reject reasons where there is none. */
+export function commitments(text: string, place: Place): Commitment[] | RejectReason {
+  const found = find(text, place);
+  if (typeof found === "string") return found;
+  const filled = found.filter((commitment) => commitment.text.trim() !== "");
+  return filled.length === 0 ? "no-answer" : filled;
+}
+
+function find(text: string, place: Place): Commitment[] | RejectReason {
+  if (place === "whole") return [{ text, rest: "" }];
+  if (place === "last-line") {
+    const trimmed = text.trimEnd();
+    return [{ text: trimmed.slice(trimmed.lastIndexOf("\n") + 1), rest: "" }];
+  }
+  if (place === "boxed") return boxes(text);
+  return "after" in place ? afterMarkers(text, place.after) : betweenTags(text, ...place.between);
+}
+
+/** What follows each marker on its line, or on the next line where nothing does; it ends before the next marker. */
+function afterMarkers(text: string, marker: string): Commitment[] {
+  const pattern = new RegExp(marker.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"), "giu");
+  const matches = [...text.matchAll(pattern)];
+  return matches.map((match, i) => {
+    const limit = matches[i + 1]?.index ?? text.length;
+    let start = match.index + match[0].length;
+    let end = endOfLine(text, start, limit);
+    if (/^[\s:*]*$/.test(text.slice(start, end))) {
+      start = nextFilled(text, end, limit);
+      end = endOfLine(text, start, limit);
+    }
+    return { text: text.slice(start, end), rest: text.slice(end) };
+  });
+}
+
+function endOfLine(text: string, start: number, limit: number): number {
+  const newline = text.indexOf("\n", start);
+  return newline < 0 ? limit : Math.min(newline, limit);
+}
+
+/** First character from `from` on that is not white space. */
+function nextFilled(text: string, from: number, limit: number): number {
+  let at = from;
+  while (at < limit && /\s/.test(text[at] as string)) at++;
+  return at;
+}
+
+/** Contents of boxes, by matching braces; an unclosed box is none. A box within a box belongs to it. */
+function boxes(text: string): Commitment[] {
+  const found: Commitment[] = [];
+  const pattern = /\\(?:boxed|fbox)[ \t]{0,8}\{/g;
+  for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
+    const end = closingBrace(text, pattern.lastIndex);
+    // Where one box has no end, a later one lies inside of it.
+    if (end === undefined) break;
+    found.push({ text: text.slice(pattern.lastIndex, end), rest: text.slice(end + 1) });
+    pattern.lastIndex = end + 1;
+  }
+  return found;
+}
+
+function closingBrace(text: string, from: number): number | undefined {
+  let depth = 1;
+  for (let at = from; at < text.length; at++) {
+    const character = text[at];
+    if (character === "\\") at++;
+    else if (character === "{") depth++;
+    else if (character === "}" && --depth === 0) return at;
+  }
+  return undefined;
+}
+
+/** Contents of tags that are well formed: opened and closed in turn. Anything else has no answer, so that near misses earn nothing. */
+function betweenTags(text: string, opening: string, closing: string): Commitment[] | RejectReason {
+  const found: Commitment[] = [];
+  let at = 0;
+  for (;;) {
+    const start = text.indexOf(opening, at);
+    const stray = text.indexOf(closing, at);
+    if (start < 0) return stray < 0 ? found : "format";
+    const inside = start + opening.length;
+    const end = text.indexOf(closing, inside);
+    const again = text.indexOf(opening, inside);
+    if (stray < start || end < 0 || (again >= 0 && again < end && opening !== closing)) return "format";
+    at = end + closing.length;
+    found.push({ text: text.slice(inside, end), rest: text.slice(at) });
+  }
+}
+
+/** Words by which a writer offers another answer; it counts as one when another answer follows. */
+const retraction =
+  /\b(?:wait|actually|alternatively|correction|hold on|my mistake|sorry|i mean|on second thought|or (?:maybe|perhaps|possibly|else|rather))\b|(?:^|[\n.!?])\s{0,8}(?:or|no)\b/i;
+/** Words that take the answer back without giving another. */
+const withdrawal = /\b(?:wrong|incorrect|not right|not correct|scratch that|ignore that|disregard)\b/i;
+
+/** Whether the writer takes the commitment back: withdrawn in words, or `another` finds a different answer behind a retraction. */
+export function isRetracted(rest: string, another: (text: string) => boolean): boolean {
+  if (withdrawal.test(rest)) return true;
+  const match = retraction.exec(rest);
+  return match !== null && another(rest.slice(match.index));
+}
