@@ -5,18 +5,24 @@
 import type { DecoderConfig } from "./config.js";
 import type { Feeds, Outputs, Sessions } from "./sessions.js";
 
+/**
+ * Lengths at which the sums of a softmax row have one order, so that a longer row of masked places changes no bit: the
+ * runtime adds 16 numbers at a time, above 64 in four sums apart.
+ */
+export const evenLength = (n: number): number => (n <= 64 ? Math.ceil(n / 16) * 16 : Math.ceil(n / 64) * 64);
+
 export class KeyValueCache {
   private readonly keys: Float32Array[];
   private readonly values: Float32Array[];
   private places: number;
 
+  /** Room for `places` places a row at first. */
   constructor(
     private readonly config: DecoderConfig,
     private readonly rows: number,
     places: number,
-    private readonly limit: number,
   ) {
-    this.places = Math.min(places, limit);
+    this.places = capacityFor(places);
     const make = () => Array.from({ length: config.layers }, () => new Float32Array(rows * this.rowSize));
     this.keys = make();
     this.values = make();
@@ -35,8 +41,7 @@ export class KeyValueCache {
   reserve(needed: number): void {
     if (needed <= this.places) return;
     const before = this.places;
-    while (this.places < needed) this.places *= 2;
-    this.places = Math.max(needed, Math.min(this.places, this.limit));
+    this.places = capacityFor(Math.max(needed, 2 * before));
     const { kvHeads, headDim: D } = this.config;
     for (const arrays of [this.keys, this.values]) {
       arrays.forEach((old, layer) => {
@@ -96,3 +101,6 @@ export class KeyValueCache {
     return feeds;
   }
 }
+
+/** Together with the token's own place, an even length of at least 64. */
+const capacityFor = (places: number): number => evenLength(Math.max(64, places + 1)) - 1;

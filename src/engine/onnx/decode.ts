@@ -1,7 +1,8 @@
 /**
  * One decoding step of all layers as one graph. The cache is an *input* owned by the caller (an output would be copied
  * whole at each token); the graph returns only this token's keys and values, which the caller writes into the cache.
- * Keys and values of a row lie at their own positions from 0 on; `mask` hides what lies beyond.
+ * Keys and values of a row lie at their own positions from 0 on; `mask` hides what lies beyond. The token's own score comes
+ * first: were it last, the order in which the softmax sums would depend on the cache's capacity, and with it the bits.
  */
 import type { DecoderConfig } from "./config.js";
 import { Graph, type Value } from "./graph.js";
@@ -12,7 +13,7 @@ import { add, linear, matmul, mul, rmsNorm, rotary, silu } from "./ops.js";
 export const fed = (layer: number, name: string): string => `${name}_${layer}`;
 
 /**
- * Inputs: `x` [R, width] embeddings, `positions` [R, 1], `mask` [R, 1, 1, S + 1] (S cached places, then the token itself), `splits` [S, 1],
+ * Inputs: `x` [R, width] embeddings, `positions` [R, 1], `mask` [R, 1, 1, 1 + S] (the token itself, then S cached places), `splits` [1, S],
  * `cos`, `sin`, each layer's weights, `pastK_i` and `pastV_i` [R, K, S, D]. Outputs: `y` [R, width], `k_i`, `v_i` [R, K, 1, D].
  */
 export function decodeGraph(c: DecoderConfig): Uint8Array {
@@ -43,8 +44,8 @@ export function decodeGraph(c: DecoderConfig): Uint8Array {
     g.output(`k_${i}`, k, "float32", ["R", K, 1, D]);
     g.output(`v_${i}`, v, "float32", ["R", K, 1, D]);
     const alpha = 1 / Math.sqrt(D);
-    const scores = g.apply("Concat", [matmul(g, q, pastK, { transB: 1, alpha }), matmul(g, q, k, { transB: 1, alpha })], { axis: -1 });
-    const [past, own] = g.applyMany("Split", [g.apply("Softmax", [add(g, scores, mask)], { axis: -1 }), splits], 2, { axis: -1 }) as [Value, Value];
+    const scores = g.apply("Concat", [matmul(g, q, k, { transB: 1, alpha }), matmul(g, q, pastK, { transB: 1, alpha })], { axis: -1 });
+    const [own, past] = g.applyMany("Split", [g.apply("Softmax", [add(g, scores, mask)], { axis: -1 }), splits], 2, { axis: -1 }) as [Value, Value];
     const mixed = reshaped(add(g, g.apply("MatMul", [past, pastV]), mul(g, own, v)), [-1, H * D]);
     const x1 = add(g, x, linear(g, mixed, w.o));
     const [gate, up] = g.applyMany("Split", [linear(g, rmsNorm(g, x1, w.norm2, c.rmsEpsilon), w.gateUp), g.ints([F, F])], 2, { axis: 1 }) as [Value, Value];

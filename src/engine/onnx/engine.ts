@@ -137,20 +137,18 @@ export class OnnxEngine implements Replica {
     signal?.throwIfAborted();
     checkSample(this.info, requests, this.lookup);
     // Rows of one graph have the same weights and the same number of listed tokens.
-    const parts = new Map<string, { weighted: Weighted; role: Role; requests: { index: number; request: SampleRequest }[] }>();
+    const parts = new Map<string, { weighted: Weighted; requests: { index: number; request: SampleRequest }[] }>();
     requests.forEach((request, index) => {
-      const { role, weighted } = this.weights.resolve(request.weights, `sample request ${index}`);
+      const { weighted } = this.weights.resolve(request.weights, `sample request ${index}`);
       const key = `${weighted.identity} ${request.weights.at ?? ""} ${request.topK ?? 0}`;
-      const part = parts.get(key) ?? { weighted, role, requests: [] };
+      const part = parts.get(key) ?? { weighted, requests: [] };
       part.requests.push({ index, request });
       parts.set(key, part);
     });
     for (const { weighted } of parts.values()) weighted.users++;
     try {
-      for (const { weighted, role, requests: own } of parts.values()) {
-        this.weights.refuseSampling(role, own, this.options.maxRows);
-        const model = { config: role.model, parameters: weighted.parameters };
-        yield* this.timed(new Sampler(this.sessions, model, weighted.identity, this.options.maxRows, this.counts).run(own, signal));
+      for (const { weighted, requests: own } of parts.values()) {
+        yield* this.timed(new Sampler(this.sessions, weighted.store, weighted.identity, this.options.maxRows, this.counts).run(own, signal));
       }
     } finally {
       for (const { weighted } of parts.values()) weighted.users--;
@@ -199,7 +197,7 @@ export class OnnxEngine implements Replica {
     const inputs: Float32Array[] = [];
     for (const part of held.parts) {
       const own = part.members.map((i) => derivatives[i] as Derivatives);
-      const model = { config: part.role.model, parameters: part.weighted.parameters };
+      const model = part.weighted.store;
       const readout = new Readout(this.sessions, model, part.sequences, part.want);
       const gradients = role ? this.weights.gradientOf(role) : undefined;
       if (!role) for (const i of part.members) inputs[i] = new Float32Array(lengthOf(held.sequences[i] as Sequence) * part.role.model.width);
@@ -269,11 +267,10 @@ export class OnnxEngine implements Replica {
     const scores: Writable<Scores>[] = [];
     const parts = this.parts(sequences, want);
     for (const part of parts) {
-      const model = { config: part.role.model, parameters: part.weighted.parameters };
+      const model = part.weighted.store;
       const readout = new Readout(this.sessions, model, part.sequences, part.want);
       const own = readout.blank(() => part.weighted.identity);
       const lengths = part.sequences.map(lengthOf);
-      this.weights.refusePasses(part.role, lengths, keep, this.options);
       for (const next of pack(lengths, this.options.packPlaces, attentionShare(part.role.model))) {
         await nextTurn();
         signal?.throwIfAborted();

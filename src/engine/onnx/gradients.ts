@@ -1,25 +1,28 @@
-/** Accumulated gradients of one parameter set, one array a parameter, each made when something first falls on it. */
-import type { Parameter } from "./params.js";
+/** Where a backward pass leaves its gradients: in the arrays of a store's parameters. */
+import type { ParameterStore } from "./params.js";
 
 export class Gradients {
-  readonly arrays = new Map<string, Float32Array>();
+  constructor(private readonly store: ParameterStore) {}
 
-  constructor(private readonly parameters: ReadonlyMap<string, Parameter>) {}
+  /** What has accumulated on a parameter; undefined before anything fell on it. */
+  get(name: string): Float32Array | undefined {
+    return this.store.get(name).grad;
+  }
+
+  /** Puts an array in place of the accumulated one, which it contains. */
+  set(name: string, data: Float32Array): void {
+    this.store.setGradient(this.store.get(name), data);
+  }
 
   /** Adds; the first array is adopted as it is, so the caller must not use it again. */
   add(name: string, data: Float32Array): void {
-    const sum = this.arrays.get(name);
-    if (!sum) this.arrays.set(name, data);
-    else for (let i = 0; i < sum.length; i++) sum[i] += data[i];
+    const sum = this.get(name);
+    if (sum) for (let i = 0; i < sum.length; i++) sum[i] += data[i];
+    else this.set(name, data);
   }
 
   /** The array of a parameter, zeros if nothing fell on it yet. */
   zeros(name: string): Float32Array {
-    let array = this.arrays.get(name);
-    if (!array) {
-      array = new Float32Array((this.parameters.get(name) as Parameter).data.length);
-      this.arrays.set(name, array);
-    }
-    return array;
+    return this.store.gradient(this.store.get(name));
   }
 }

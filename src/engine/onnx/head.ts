@@ -72,7 +72,7 @@ export function headForward(c: DecoderConfig, wants: HeadWants): Uint8Array {
   g.output("total", values.total, "float64", ["R", 1]);
   if (wants.entropy) g.output("energy", energy(g, c, values), "float64", ["R", 1]);
   if (wants.tail) g.output("tail", sumWide(g, c, others(g, values.e, g.input("targets", "int64", ["R", "S"]))), "float64", ["R", 1]);
-  if (wants.values) g.output("value", valueOf(g, c, values.normed), "float32", ["R", 1]);
+  if (wants.values) g.output("value", valueHead(g, c, values.normed), "float32", ["R", 1]);
   if (wants.topK) {
     const [top, topIds] = g.applyMany("TopK", [values.z, g.ints([wants.topK])], 2, { axis: 1 }) as [Value, Value];
     g.output("topZ", top, "float32", ["R", wants.topK]);
@@ -84,7 +84,7 @@ export function headForward(c: DecoderConfig, wants: HeadWants): Uint8Array {
   return g.build();
 }
 
-function valueOf(g: Graph, c: DecoderConfig, normed: Value): Value {
+function valueHead(g: Graph, c: DecoderConfig, normed: Value): Value {
   return add(g, linear(g, normed, g.input("valueWeight", "float32", [1, c.width])), g.input("valueBias", "float32", [1]));
 }
 

@@ -119,16 +119,8 @@ export class ParameterStore {
   /** A copy of the weights, without gradient. */
   clone(): ParameterStore {
     const copy = new ParameterStore(this.config, this.hasValueHead);
-    copy.copyFrom(this);
+    for (const [i, { data }] of this.parameters.entries()) copy.parameters[i].data.set(data);
     return copy;
-  }
-
-  /** Takes the weights of a store of the same shape, in place. */
-  copyFrom(other: ParameterStore): void {
-    this.sameLength(other.count, "weights");
-    this.parameters.forEach(({ data }, i) => {
-      data.set(other.parameters[i].data);
-    });
   }
 
   /** A parameter by the engine's name (`layers.3.qkv`). */
@@ -185,11 +177,6 @@ export class ParameterStore {
   /** Empties the gradient; its arrays stay, since fresh pages are dear. */
   zeroGradient(): void {
     for (const { grad } of this.parameters) grad?.fill(0);
-    this.accumulated = false;
-  }
-
-  /** Says that an update has filled the gradient arrays with zeros. */
-  gradientEmptied(): void {
     this.accumulated = false;
   }
 

@@ -9,18 +9,11 @@ import type { DecoderConfig } from "./config.js";
 import type { Gradients } from "./gradients.js";
 import { layerBackward, layerForward, layerShapes, layerWeights } from "./layer.js";
 import { type Pack, packMask } from "./pack.js";
-import type { Parameter } from "./params.js";
+import type { ParameterStore } from "./params.js";
 import type { Feeds, Sessions } from "./sessions.js";
 
-/** The weights of one model, by the names of their parameters. */
-export interface Model {
-  readonly config: DecoderConfig;
-  readonly parameters: ReadonlyMap<string, Parameter>;
-}
-
-export function parameter(model: Model, name: string): Parameter {
-  return model.parameters.get(name) as Parameter;
-}
+/** The weights of one model with their shape. */
+export type Model = Pick<ParameterStore, "config" | "get">;
 
 /** The table that turns hidden states into logits. */
 export const headName = (c: DecoderConfig): string => (c.tied ? "embed" : "head");
@@ -39,7 +32,7 @@ export interface PackState {
 /** Embeddings of a context and response, input rows applied, written to `out` from row `at` on. */
 export function embed(model: Model, context: Context, response: Int32Array, out: Float32Array, at: number): void {
   const { width } = model.config;
-  const table = parameter(model, "embed").data;
+  const table = model.get("embed").data;
   const put = (id: number, row: number) => {
     const from = id * width;
     const to = row * width;
@@ -57,7 +50,7 @@ export function embed(model: Model, context: Context, response: Int32Array, out:
 /** Feeds of a layer's weights. */
 export function layerFeeds(sessions: Sessions, model: Model, layer: number): Feeds {
   const shapes = layerShapes(model.config);
-  return Object.fromEntries(layerWeights.map((name) => [name, sessions.weight(parameter(model, `layers.${layer}.${name}`).data, shapes[name])]));
+  return Object.fromEntries(layerWeights.map((name) => [name, sessions.weight(model.get(`layers.${layer}.${name}`).data, shapes[name])]));
 }
 
 /** A name for sessions that is the same for models of the same shape. */
@@ -166,7 +159,7 @@ export function hiddenOf(
   return Object.fromEntries(
     want.map((layer) => {
       const stream = (state.streams[layer === "final" ? layers : layer] as Float32Array).slice(from, to);
-      if (layer === "final") normalise(stream, parameter(model, "norm").data, rmsEpsilon);
+      if (layer === "final") normalise(stream, model.get("norm").data, rmsEpsilon);
       return [String(layer), stream];
     }),
   );

@@ -18,7 +18,8 @@ message ModelProto { int64 ir_version = 1; string producer_name = 2; GraphProto 
 `,
   { keepCase: true },
 ).root;
-const ModelProto = schema.lookupType("ModelProto");
+/** What a file is; exported so that tests read back what was written. */
+export const ModelProto = schema.lookupType("ModelProto");
 
 /** Element types with their numbers in TensorProto.DataType. */
 export const elementTypes = { float32: 1, int64: 7, bool: 9, float64: 11 } as const;

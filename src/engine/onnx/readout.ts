@@ -3,7 +3,7 @@ import type { Tensor } from "onnxruntime-node";
 import type { Derivatives, Scores, ScoreWant, Sequence } from "../contract.js";
 import type { Gradients } from "./gradients.js";
 import { type HeadWants, headBackward, headForward, padded } from "./head.js";
-import { headName, type Model, type PackState, parameter, shapeKey } from "./pass.js";
+import { headName, type Model, type PackState, shapeKey } from "./pass.js";
 import type { Feeds, Outputs, Sessions } from "./sessions.js";
 
 /** Logits of a chunk take at most this many bytes. */
@@ -104,13 +104,13 @@ export class Readout {
    */
   async differentiate(state: PackState, derivatives: readonly Derivatives[], gradients: Gradients | undefined): Promise<Float32Array | undefined> {
     const { width } = this.model.config;
+    // Not a number is not zero: it must reach the gradient, where the step's guard names it.
+    const set = (x: number | undefined): boolean => x !== undefined && x !== 0;
     const live = (i: number, t: number): boolean => {
-      const d = derivatives[i] as Derivatives;
+      const d = derivatives[i];
       const k = this.want.targets?.[i]?.k ?? 0;
-      return (
-        !!(d.dLogp?.[t] || d.dEntropy?.[t] || d.dValue?.[t] || d.dTargetTail?.[t]) ||
-        (k > 0 && (d.dTargetLogp?.subarray(t * k, (t + 1) * k).some((x) => x !== 0) ?? false))
-      );
+      const targets = d.dTargetLogp?.subarray(t * k, (t + 1) * k) ?? [];
+      return set(d.dLogp?.[t]) || set(d.dEntropy?.[t]) || set(d.dValue?.[t]) || set(d.dTargetTail?.[t]) || targets.some(set);
     };
     let dy: Float32Array | undefined;
     for (const [k, rows] of rowsOf(state, this.sequences, this.want, live)) {
@@ -134,7 +134,7 @@ export class Readout {
     gradients: Gradients | undefined,
   ): Promise<Float32Array> {
     const { config: c } = this.model;
-    const of = (name: "dEntropy" | "dValue" | "dTargetTail") => rows.some(({ sequence, t }) => derivatives[sequence]?.[name]?.[t]);
+    const of = (name: "dEntropy" | "dValue" | "dTargetTail") => rows.some(({ sequence, t }) => (derivatives[sequence][name]?.[t] ?? 0) !== 0);
     const wants: HeadWants = { entropy: of("dEntropy"), tail: k > 0, values: of("dValue") };
     const R = Math.max(2, rows.length);
     const column = (name: "dEntropy" | "dValue" | "dTargetTail") => {
@@ -151,7 +151,7 @@ export class Readout {
       for (let j = 0; j < k; j++) d[r * (k + 1) + 1 + j] = given.dTargetLogp?.[t * k + j] ?? 0;
     });
     const table = headName(c);
-    const soFar = gradients?.arrays.get(table);
+    const soFar = gradients?.get(table);
     const feeds: Feeds = { ...this.feeds(state, rows, k), d: this.sessions.float(d, [R, k + 1]) };
     if (wants.tail) feeds.dTail = column("dTargetTail");
     if (wants.entropy) feeds.dEntropy = column("dEntropy");
@@ -163,8 +163,8 @@ export class Readout {
       feeds,
     );
     if (gradients) {
-      gradients.arrays.set(table, (d_table as Tensor).data as Float32Array);
-      const names: { readonly [output: string]: string } = { d_norm: "norm", d_valueWeight: "value.weight", d_valueBias: "value.bias" };
+      gradients.set(table, (d_table as Tensor).data as Float32Array);
+      const names: { readonly [output: string]: string } = { d_norm: "norm", d_valueWeight: "valueWeight", d_valueBias: "valueBias" };
       for (const output of Object.keys(rest)) gradients.add(names[output] as string, (rest[output] as Tensor).data as Float32Array);
     }
     return (dx as Tensor).data as Float32Array;
@@ -198,15 +198,17 @@ export class Readout {
       inverseT[r] = 1 / temperature;
     }
     const { sessions, model } = this;
-    const value = model.parameters.get("value.weight");
+    const wantsValues = this.want.values === true;
     return {
       x: sessions.float(x, [R, c.width]),
-      norm: sessions.weight(parameter(model, "norm").data, [c.width]),
-      table: sessions.weight(parameter(model, headName(c)).data, [c.vocabulary, c.width]),
+      norm: sessions.weight(model.get("norm").data, [c.width]),
+      table: sessions.weight(model.get(headName(c)).data, [c.vocabulary, c.width]),
       inverseT: sessions.float(inverseT, [R, 1]),
       ids: sessions.ints(ids, [R, k + 1]),
       ...(k > 0 ? { targets: sessions.ints(targets, [R, k]) } : {}),
-      ...(value ? { valueWeight: sessions.weight(value.data, [1, c.width]), valueBias: sessions.weight(parameter(model, "value.bias").data, [1]) } : {}),
+      ...(wantsValues
+        ? { valueWeight: sessions.weight(model.get("valueWeight").data, [1, c.width]), valueBias: sessions.weight(model.get("valueBias").data, [1]) }
+        : {}),
     };
   }
 }

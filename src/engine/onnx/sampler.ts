@@ -7,12 +7,12 @@ import type { Tensor } from "onnxruntime-node";
 import { uniform } from "../../core/random.js";
 import type { StopReason } from "../../core/trajectory.js";
 import type { Sample, SampleRequest, Scores } from "../contract.js";
-import { KeyValueCache } from "./cache.js";
+import { evenLength, KeyValueCache } from "./cache.js";
 import { decodeGraph, fed } from "./decode.js";
 import { type DrawWants, drawGraph } from "./draw.js";
 import { layerForward } from "./layer.js";
 import { packMask } from "./pack.js";
-import { embed, headName, layerFeeds, type Model, parameter, shapeKey } from "./pass.js";
+import { embed, headName, layerFeeds, type Model, shapeKey } from "./pass.js";
 import { readTop } from "./readout.js";
 import type { Feeds, Sessions } from "./sessions.js";
 
@@ -59,10 +59,9 @@ export class Sampler {
   async *run(requests: readonly { index: number; request: SampleRequest }[], signal?: AbortSignal): AsyncGenerator<Sample> {
     const waiting = byContext(requests).map(({ index, request }) => open(index, request));
     const rowsAtOnce = Math.min(this.maxRows, waiting.length);
-    const longest = Math.max(...requests.map(({ request }) => request.context.ids.length + request.maxTokens));
-    const first = Math.max(...requests.map(({ request }) => request.context.ids.length)) + 16;
-    // One row more: a lone row is decoded beside an empty one, since a product with one row takes another kernel.
-    const cache = new KeyValueCache(this.model.config, Math.max(2, rowsAtOnce), Math.min(longest, powerOfTwo(first)), Math.max(longest, 2));
+    const first = Math.max(...requests.map(({ request }) => request.context.ids.length + Math.min(request.maxTokens, 64)));
+    // A lone row is decoded beside an empty one, since a product with one row takes another kernel.
+    const cache = new KeyValueCache(this.model.config, Math.max(2, rowsAtOnce), first);
     const rows: Open[] = [];
     while (waiting.length > 0 || rows.length > 0) {
       await nextTurn();
@@ -99,7 +98,7 @@ export class Sampler {
       }
       batch.push({ prompt: prompts.length - 1, open: waiting.shift() as Open });
     }
-    const length = prompts.length * longest < 2 ? 2 : longest;
+    const length = evenLength(longest);
     const x = new Float32Array(prompts.length * length * c.width);
     prompts.forEach(({ request }, p) => embed(this.model, request.context, new Int32Array(0), x, p * length));
     const positions = BigInt64Array.from({ length: prompts.length * length }, (_, i) => BigInt(i % length));
@@ -141,21 +140,21 @@ export class Sampler {
     const x = new Float32Array(R * c.width);
     const mask = new Float32Array(R * (S + 1)).fill(-1e9);
     const positions = new BigInt64Array(R);
-    const table = parameter(this.model, "embed").data;
+    const table = this.model.get("embed").data;
     for (let row = 0; row < R; row++) {
-      mask[row * (S + 1) + S] = 0;
+      mask[row * (S + 1)] = 0;
       if (row >= rows.length) continue;
       const place = places[row] as number;
       const id = (rows[row] as Open).ids.at(-1) as number;
       for (let i = 0; i < c.width; i++) x[row * c.width + i] = table[id * c.width + i];
-      mask.fill(0, row * (S + 1), row * (S + 1) + place);
+      mask.fill(0, row * (S + 1), row * (S + 1) + 1 + place);
       positions[row] = BigInt(place);
     }
     const out = await this.sessions.run(`decode ${shapeKey(c)}`, () => decodeGraph(c), {
       x: this.sessions.float(x, [R, c.width]),
       mask: this.sessions.float(mask, [R, 1, 1, S + 1]),
       positions: this.sessions.ints(positions, [R, 1]),
-      splits: this.sessions.ints(BigInt64Array.of(BigInt(S), 1n), [2]),
+      splits: this.sessions.ints(BigInt64Array.of(1n, BigInt(S)), [2]),
       ...this.sessions.rotation(c, S + 1),
       ...cache.feeds(this.sessions, R),
       ...this.weights,
@@ -188,8 +187,8 @@ export class Sampler {
     });
     const out = await sessions.run(`draw ${Object.values(wants).join()} ${shapeKey(c)}`, () => drawGraph(c, wants), {
       x: sessions.float(y.length === R * c.width ? y : y.subarray(0, R * c.width), [R, c.width]),
-      norm: sessions.weight(parameter(this.model, "norm").data, [c.width]),
-      table: sessions.weight(parameter(this.model, headName(c)).data, [c.vocabulary, c.width]),
+      norm: sessions.weight(this.model.get("norm").data, [c.width]),
+      table: sessions.weight(this.model.get(headName(c)).data, [c.vocabulary, c.width]),
       u: sessions.double(u, [R, 1]),
       inverseT: sessions.float(inverseT, [R, 1]),
       greedy: sessions.bools(greedy, [R, 1]),
@@ -260,8 +259,4 @@ function byContext<T extends { readonly request: SampleRequest }>(requests: read
     else groups.set(key, [item]);
   }
   return [...groups.values()].flat();
-}
-
-function powerOfTwo(n: number): number {
-  return 2 ** Math.ceil(Math.log2(Math.max(64, n)));
 }

@@ -1,0 +1,92 @@
+/**
+ * Supervised training: the mean negative log-likelihood of given responses, over all their tokens in a batch.
+ * It makes starters for reinforcement, and trains on accepted rollouts.
+ */
+import { DataError, DivergenceError } from "../core/errors.js";
+import { plainContext } from "../core/problem.js";
+import { randomKey, Stream } from "../core/random.js";
+import type { Engine, ParameterRule, Sequence, UpdateRule } from "../engine/contract.js";
+import { rateAt, type Schedule } from "../engine/schedule.js";
+
+/** A prompt and the response to be learnt, as token ids. */
+export interface Example {
+  readonly context: Int32Array;
+  /** With the end token, if the policy shall learn to stop. */
+  readonly response: Int32Array;
+}
+
+export interface SftOptions {
+  /** Examples of step s (counted from 0), which may be drawn anew each time; at least one. */
+  readonly batch: (step: number) => readonly Example[];
+  readonly steps: number;
+  readonly schedule: Schedule;
+  readonly role?: string;
+  readonly update?: Omit<Extract<UpdateRule, { rule: "adamw" }>, "rule" | "rate">;
+  readonly groups?: readonly ParameterRule[];
+  /** Gradient clipping by global norm; default 1. */
+  readonly maxNorm?: number;
+  readonly signal?: AbortSignal;
+  readonly onStep?: (report: SftStep) => void;
+}
+
+/** What one step did. */
+export interface SftStep {
+  /** Counted from 1. */
+  readonly step: number;
+  /** Mean negative log-likelihood a response token, in nats, before the step. */
+  readonly loss: number;
+  readonly gradNorm: number;
+  readonly rate: number;
+  readonly tokens: number;
+}
+
+/** The batches of a fixed set of examples: each epoch in an order of its own, keyed by seed and epoch. */
+export function epochs(examples: readonly Example[], batchSize: number, seed: number): (step: number) => Example[] {
+  if (examples.length === 0) throw new DataError({ place: "sft data", cause: "there are no examples", mend: "give at least one prompt with its response" });
+  let current = -1;
+  let order: number[] = [];
+  const indexes = examples.map((_, i) => i);
+  const at = (n: number): Example => {
+    const epoch = Math.floor(n / examples.length);
+    if (epoch !== current) {
+      order = new Stream(randomKey({ seed, purpose: "sft-order", step: epoch })).shuffle(indexes);
+      current = epoch;
+    }
+    return examples[order[n % examples.length]];
+  };
+  return (step) => Array.from({ length: batchSize }, (_, i) => at(step * batchSize + i));
+}
+
+/** Trains a role on examples; returns the reports of all steps. Throws a DivergenceError when loss or gradient is not finite. */
+export async function sft(engine: Engine, options: SftOptions): Promise<SftStep[]> {
+  const { role = "policy", steps, schedule, update = { beta1: 0.9, beta2: 0.95, weightDecay: 0 }, maxNorm = 1, groups } = options;
+  const set = `role:${role}` as const;
+  const reports: SftStep[] = [];
+  for (let step = 0; step < steps; step++) {
+    options.signal?.throwIfAborted();
+    const sequences = options.batch(step).map(({ context, response }): Sequence => ({ context: plainContext(context), response, weights: { role }, temperature: 1 }));
+    const tokens = sequences.reduce((sum, { response }) => sum + response.length, 0);
+    if (tokens === 0) throw new DataError({ place: `sft step ${step + 1}`, cause: "its examples have no response token", mend: "give responses that are not empty" });
+    const { handle, scores } = await engine.forward(sequences, {}, options.signal ? { signal: options.signal } : {});
+    const loss = scores.reduce((sum, { logp }) => logp.reduce((a, b) => a - b, sum), 0) / tokens;
+    if (!Number.isFinite(loss)) {
+      await engine.release(handle);
+      throw new DivergenceError({ place: `sft step ${step + 1}`, cause: `the loss is ${loss}`, mend: "lower the learning rate, or check the weights it started from", data: { step: step + 1 } });
+    }
+    await engine.backward(
+      handle,
+      scores.map(({ logp }) => ({ dLogp: new Float64Array(logp.length).fill(-1 / tokens) })),
+      set,
+    );
+    const rate = rateAt(schedule, step, steps);
+    const result = await engine.step({ set, update: { rule: "adamw", rate, ...update }, maxNorm, ...(groups ? { groups } : {}) });
+    if (result.skipped) {
+      const { parameter } = result.skipped;
+      throw new DivergenceError({ place: `sft step ${step + 1}`, cause: `the gradient of ${parameter} is not finite`, mend: "lower the learning rate, or check the data", data: { step: step + 1, parameter } });
+    }
+    const report = { step: step + 1, loss, gradNorm: result.gradNorm, rate, tokens };
+    reports.push(report);
+    options.onStep?.(report);
+  }
+  return reports;
+}
