@@ -85,7 +85,9 @@ export class Roles implements Weights {
     let store: ParameterStore;
     if (source.from === "role") {
       const from = this.role(source.role, place);
-      store = from.current.store.withValueHead(request.valueHead ?? from.info.hasValueHead);
+      store = new ParameterStore(from.model, request.valueHead ?? from.info.hasValueHead);
+      const { store: copied } = from.current;
+      for (const { name: tensor } of store.tensors) if (copied.has(tensor)) store.view(tensor).set(copied.view(tensor));
     } else if (source.from === "folder") store = await loadFolder(source.path, request.valueHead === undefined ? {} : { valueHead: request.valueHead });
     else store = ParameterStore.random(parseModelConfig(source.config, place), source.seed, request.valueHead ?? false);
     const { config } = store;
