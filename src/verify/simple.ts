@@ -1,16 +1,16 @@
 /** A verifier from a plain function: for tasks of one's own. */
-import { sha256 } from "../core/json.js";
+import { type Json, sha256 } from "../core/json.js";
 import { accept, type Verdict } from "../core/verdict.js";
 import { rejectFor, type Verifier, type VerifierInput } from "./contract.js";
 
 /** A check of one response: `true` accepts, `false` rejects as `wrong`; a verdict says more. */
-export type Check = (input: VerifierInput) => boolean | Verdict | Promise<boolean | Verdict>;
+export type Check<A extends Json = Json> = (input: VerifierInput & { readonly reference: A }) => boolean | Verdict | Promise<boolean | Verdict>;
 
 /**
  * A verifier from a check. Its version is a hash of the function's text, so that records of an edited check can be told
  * apart; what the function calls is not in it, so give a `version` when that changes. Truncated responses reach the check too.
  */
-export function verifierOf(name: string, check: Check, version: string = sha256(String(check)).slice(0, 12)): Verifier {
+export function verifierOf<A extends Json = Json>(name: string, check: Check<A>, version: string = sha256(String(check)).slice(0, 12)): Verifier {
   return {
     name,
     version,
@@ -18,7 +18,7 @@ export function verifierOf(name: string, check: Check, version: string = sha256(
     deterministic: true,
     checkReference: () => undefined,
     verify: async (input) => {
-      const result = await check(input);
+      const result = await check(input as VerifierInput & { readonly reference: A });
       if (typeof result !== "boolean") return result;
       return result ? accept() : rejectFor("wrong");
     },

@@ -1,0 +1,206 @@
+/** `defineTask`: a task from what is its own (how a problem is drawn, or its rows; how an answer is checked). Keys, splits and order are made here. */
+import { z } from "zod";
+import { ConfigError, DataError } from "../core/errors.js";
+import { hashJson, type Json, sha256 } from "../core/json.js";
+import { parseOptions } from "../core/options.js";
+import type { Problem } from "../core/problem.js";
+import { randomKey, Stream } from "../core/random.js";
+import type { Tokenizer } from "../core/tokenizer.js";
+import { type Verifier, verifierId } from "../verify/contract.js";
+import { type Check, verifierOf } from "../verify/simple.js";
+import { type Environment, type Row, type Split, splits, type Task } from "./contract.js";
+
+/** Share of the problems that each split gets; they sum to 1. */
+export type Shares = { readonly [split in Split]: number };
+const sharesOfDraws: Shares = { eval: 0.1, train: 0.3, warm: 0.6 };
+const sharesOfRows: Shares = { eval: 0.1, train: 0.9, warm: 0 };
+
+/** Draws in a row without a new problem, after which a split counts as used up. */
+const patience = 50_000;
+/** How many bad rows an error lists. */
+const listed = 5;
+
+type Options = z.ZodType<{ readonly [name: string]: unknown }>;
+type NoOptions = z.ZodObject<Record<never, never>, z.core.$strict>;
+
+interface Common<S extends Options> {
+  readonly name: string;
+  /** Changes whenever problems change; default "1". */
+  readonly version?: string;
+  /** A strict zod object; absent: no options. */
+  readonly options?: S;
+  readonly shares?: Shares;
+  /** A worked solution from a stream of random numbers; absent: the rows' own. */
+  readonly solution?: (problem: Problem, random: Stream, options: z.output<S>) => string;
+  readonly maxTokens?: (options: z.output<S>) => number;
+  readonly tokenizer?: (options: z.output<S>) => Tokenizer;
+  readonly environment?: (options: z.output<S>) => Environment<Json>;
+}
+/** Where problems come from: drawn one by one without end, or a list. */
+type Source<S extends Options, A extends Json> =
+  | { readonly draw: (random: Stream, options: z.output<S>) => Row<A>; readonly rows?: never }
+  | { readonly rows: (options: z.output<S>) => readonly Row<A>[]; readonly draw?: never };
+/** How answers are checked: by a verifier, or by a function that says true or false. */
+type Checked<S extends Options, A extends Json> =
+  | { readonly verifier: Verifier | ((options: z.output<S>) => Verifier); readonly verify?: never }
+  | { readonly verify: Check<A>; readonly verifier?: never };
+
+export type TaskSpec<S extends Options, A extends Json> = Common<S> & Source<S, A> & Checked<S, A>;
+
+/** Makes the task with its options; knows name and schema before that, for command lines and documentation. */
+export interface TaskMaker<S extends Options = Options> {
+  (options?: z.input<S>): Task;
+  readonly taskName: string;
+  readonly schema: S;
+}
+
+/**
+ * Defines a task.
+ *
+ *     export default defineTask({
+ *       name: "twice",
+ *       draw: (random) => {
+ *         const n = random.int(1000);
+ *         return { prompt: `Twice ${n}:`, answer: 2 * n };
+ *       },
+ *       verify: ({ response, reference }) => Number(response) === reference,
+ *     });
+ */
+export function defineTask<A extends Json, S extends Options = NoOptions>(spec: TaskSpec<S, A>): TaskMaker<S> {
+  const schema = spec.options ?? (z.strictObject({}) as unknown as S);
+  const shares = spec.shares ?? (spec.draw ? sharesOfDraws : sharesOfRows);
+  checkShares(spec.name, shares);
+  const make = (given?: z.input<S>): Task => {
+    const options = parseOptions(schema, given, `task ${spec.name}`);
+    return buildTask(spec, options, shares);
+  };
+  return Object.assign(make, { taskName: spec.name, schema });
+}
+
+function buildTask<S extends Options, A extends Json>(spec: TaskSpec<S, A>, options: z.output<S>, shares: Shares): Task {
+  const verifier = spec.verify ? verifierOf(spec.name, spec.verify) : typeof spec.verifier === "function" ? spec.verifier(options) : spec.verifier;
+  const json = JSON.parse(JSON.stringify(options)) as { readonly [name: string]: Json };
+  const identity = { name: spec.name, version: spec.version ?? "1", options: json, shares, verifier: verifierId(verifier) };
+  let read: Map<Split, Problem[]> | undefined;
+  const rows = (): Map<Split, Problem[]> => {
+    read ??= spec.rows ? readRows(spec.name, spec.rows(options), verifier, shares) : new Map();
+    return read;
+  };
+  const { draw, solution, maxTokens, tokenizer, environment } = spec;
+  return {
+    name: spec.name,
+    id: `${spec.name}:${hashJson(identity).slice(0, 16)}`,
+    options: json,
+    verifier,
+    ...(maxTokens && { maxTokens: maxTokens(options) }),
+    ...(tokenizer && { tokenizer: tokenizer(options) }),
+    ...(environment && { environment: environment(options) }),
+    ...(solution && { solution: (problem, key) => solution(problem, new Stream(key), options) }),
+    size: (split) => (draw ? (shares[split] > 0 ? Number.POSITIVE_INFINITY : 0) : (rows().get(split)?.length ?? 0)),
+    problems(split, n, seed) {
+      if (!Number.isSafeInteger(n) || n < 0) throw new RangeError(`a number of problems is a whole number from 0 on, got ${n}`);
+      const random = new Stream(randomKey({ seed, purpose: `task/${spec.name}/${split}` }));
+      if (draw) return drawProblems({ name: spec.name, split, n, shares, verifier, next: () => draw(random, options) });
+      const all = rows().get(split) ?? [];
+      if (n > all.length) throw tooFew(spec.name, split, n, all.length);
+      return random.shuffle(all).slice(0, n);
+    },
+  };
+}
+
+interface DrawRequest {
+  readonly name: string;
+  readonly split: Split;
+  readonly n: number;
+  readonly shares: Shares;
+  readonly verifier: Verifier;
+  next(): Row;
+}
+
+function drawProblems({ name, split, n, shares, verifier, next }: DrawRequest): Problem[] {
+  const problems = new Map<string, Problem>();
+  for (let misses = 0; problems.size < n; ) {
+    const problem = problemOf(name, next());
+    if (!problems.has(problem.key) && splitOf(problem.key, shares) === split) {
+      const fault = faultOf(problem, verifier);
+      if (fault !== undefined) {
+        throw new DataError({
+          place: `task ${name}, problem ${JSON.stringify(problem.prompt.at(-1)?.content)}`,
+          cause: `its answer is refused: ${fault}`,
+          mend: `return an answer that the verifier ${verifier.name} reads`,
+        });
+      }
+      problems.set(problem.key, problem);
+      misses = 0;
+    } else if (++misses > patience) throw tooFew(name, split, n, problems.size);
+  }
+  return [...problems.values()];
+}
+
+function readRows(name: string, rows: readonly Row[], verifier: Verifier, shares: Shares): Map<Split, Problem[]> {
+  const found = new Map<Split, Problem[]>(splits.map((split) => [split, []]));
+  const lines = new Map<string, number>();
+  const faults: string[] = [];
+  for (const [i, row] of rows.entries()) {
+    const problem = problemOf(name, row);
+    const earlier = lines.get(problem.key);
+    const fault = earlier === undefined ? faultOf(problem, verifier) : `it is the same problem as row ${earlier + 1}`;
+    if (fault !== undefined) faults.push(`row ${i + 1}: ${fault}`);
+    lines.set(problem.key, earlier ?? i);
+    found.get(row.split ?? splitOf(problem.key, shares))?.push(problem);
+  }
+  if (faults.length === 0) return found;
+  const more = faults.length > listed ? ` and ${faults.length - listed} more` : "";
+  throw new DataError({
+    place: `task ${name}`,
+    cause: `${faults.length} of ${rows.length} rows are bad (${faults.slice(0, listed).join("; ")}${more})`,
+    mend: "mend or leave out these rows",
+    data: { faults },
+  });
+}
+
+function faultOf(problem: Problem, verifier: Verifier): string | undefined {
+  const { answer } = problem.reference;
+  return answer === undefined ? undefined : verifier.checkReference(answer);
+}
+
+function problemOf(name: string, row: Row): Problem {
+  const prompt = typeof row.prompt === "string" ? [{ role: "user", content: row.prompt } as const] : row.prompt;
+  const privileged = row.solution === undefined ? row.privileged : { solution: row.solution, ...row.privileged };
+  return Object.freeze({
+    key: row.key ?? hashJson({ task: name, prompt: prompt.map(({ role, content }) => [role, content]) }).slice(0, 20),
+    prompt,
+    reference: row.answer === undefined ? { state: "none", version: 0 } : { state: "gold", answer: row.answer, version: 0 },
+    ...(privileged && { privileged }),
+    ...(row.tags && { tags: row.tags }),
+  } satisfies Problem);
+}
+
+/** The split of a key: its hash as a number from 0 to 1, against the shares one after another. It depends on no seed, so no two runs can mix splits. */
+export function splitOf(key: string, shares: Shares): Split {
+  const position = Number.parseInt(sha256(`split/${key}`).slice(0, 12), 16) / 2 ** 48;
+  let end = shares.eval;
+  if (position < end) return "eval";
+  end += shares.train;
+  return position < end || shares.warm === 0 ? "train" : "warm";
+}
+
+function checkShares(name: string, shares: Shares): void {
+  const sum = splits.reduce((total, split) => total + shares[split], 0);
+  if (splits.some((split) => !(shares[split] >= 0)) || Math.abs(sum - 1) > 1e-9) {
+    throw new ConfigError({
+      place: `task ${name}, shares`,
+      cause: `they are ${splits.map((split) => `${split} ${shares[split]}`).join(", ")}`,
+      mend: "give numbers from 0 on that sum to 1",
+    });
+  }
+}
+
+function tooFew(name: string, split: Split, wanted: number, found: number): DataError {
+  return new DataError({
+    place: `task ${name}, split ${split}`,
+    cause: `${wanted} problems were asked for, and ${found === 0 ? "there are none" : `only ${found} different ones were found`}`,
+    mend: "ask for fewer, or widen the task's options or shares",
+    data: { split, wanted, found },
+  });
+}
