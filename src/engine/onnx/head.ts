@@ -111,7 +111,9 @@ export function headBackward(c: DecoderConfig, wants: HeadWants, accumulate: boo
     const outside = others(g, e, g.input("targets", "int64", ["R", "S"]));
     // A tail of exactly 0 has no derivative; its rows are all zero above the line too.
     const tail = g.apply("Max", [g.apply("Cast", [sumWide(g, c, outside)], { to: 1 }), g.float(1e-37)]);
-    dz = add(g, dz, mul(g, outside, g.apply("Div", [dTail, tail])));
+    // Kept finite: 0 times infinity would not be 0.
+    const share = g.apply("Max", [g.apply("Min", [g.apply("Div", [dTail, tail]), g.float(3e38)]), g.float(-3e38)]);
+    dz = add(g, dz, mul(g, outside, share));
   }
   if (wants.entropy) {
     const scale = g.apply("Div", [mul(g, row("dEntropy"), inverseT), total]);
