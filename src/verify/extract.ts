@@ -16,8 +16,9 @@ export type Place = z.output<typeof placeSchema>;
 export const thinkingSchema = z.enum(["tags", "started", "none"]);
 export type Thinking = z.output<typeof thinkingSchema>;
 
-/** One committed piece of text and what follows it in the response. */
+/** One committed piece of text, where it starts, and what follows it in the response. */
 export interface Commitment {
+  readonly start: number;
   readonly text: string;
   readonly rest: string;
 }
@@ -43,10 +44,11 @@ export function commitments(text: string, place: Place): Commitment[] | RejectRe
 }
 
 function find(text: string, place: Place): Commitment[] | RejectReason {
-  if (place === "whole") return [{ text, rest: "" }];
+  if (place === "whole") return [{ start: 0, text, rest: "" }];
   if (place === "last-line") {
     const trimmed = text.trimEnd();
-    return [{ text: trimmed.slice(trimmed.lastIndexOf("\n") + 1), rest: "" }];
+    const start = trimmed.lastIndexOf("\n") + 1;
+    return [{ start, text: trimmed.slice(start), rest: "" }];
   }
   if (place === "boxed") return boxes(text);
   return "after" in place ? afterMarkers(text, place.after) : betweenTags(text, ...place.between);
@@ -64,7 +66,7 @@ function afterMarkers(text: string, marker: string): Commitment[] {
       start = nextFilled(text, end, limit);
       end = endOfLine(text, start, limit);
     }
-    return { text: text.slice(start, end), rest: text.slice(end) };
+    return { start, text: text.slice(start, end), rest: text.slice(end) };
   });
 }
 
@@ -88,7 +90,7 @@ function boxes(text: string): Commitment[] {
     const end = closingBrace(text, pattern.lastIndex);
     // Where one box has no end, a later one lies inside of it.
     if (end === undefined) break;
-    found.push({ text: text.slice(pattern.lastIndex, end), rest: text.slice(end + 1) });
+    found.push({ start: pattern.lastIndex, text: text.slice(pattern.lastIndex, end), rest: text.slice(end + 1) });
     pattern.lastIndex = end + 1;
   }
   return found;
@@ -118,19 +120,26 @@ function betweenTags(text: string, opening: string, closing: string): Commitment
     const again = text.indexOf(opening, inside);
     if (stray < start || end < 0 || (again >= 0 && again < end && opening !== closing)) return "format";
     at = end + closing.length;
-    found.push({ text: text.slice(inside, end), rest: text.slice(at) });
+    found.push({ start: inside, text: text.slice(inside, end), rest: text.slice(at) });
   }
 }
 
-/** Words by which a writer offers another answer; it counts as one when another answer follows. */
-const retraction =
-  /\b(?:wait|actually|alternatively|correction|hold on|my mistake|sorry|i mean|on second thought|or (?:maybe|perhaps|possibly|else|rather))\b|(?:^|[\n.!?])\s{0,8}(?:or|no)\b/i;
+/** Words by which a writer takes back what came before, in favour of what comes. */
+const correction =
+  /\b(?:wait|actually|correction|hold on|my mistake|sorry|i mean|on second thought|wrong|incorrect|not right|not correct|scratch that|ignore that|disregard)\b|(?:^|[\n.!?])\s{0,8}no\b/i;
+/** Words by which a writer offers another answer beside the first. */
+const alternative = /\b(?:alternatively|or (?:maybe|perhaps|possibly|else|rather))\b|(?:^|[\n.!?])\s{0,8}or\b/i;
 /** Words that take the answer back without giving another. */
 const withdrawal = /\b(?:wrong|incorrect|not right|not correct|scratch that|ignore that|disregard)\b/i;
 
-/** Whether the writer takes the commitment back: withdrawn in words, or `another` finds a different answer behind a retraction. */
+/** Whether the text between two different commitments makes the second replace the first. Otherwise the two are a list, and no answer. */
+export function isCorrected(between: string): boolean {
+  return correction.test(between) && !alternative.test(between);
+}
+
+/** Whether the last commitment is taken back by what follows: withdrawn in words, or `another` finds a different answer behind a correction or an alternative. */
 export function isRetracted(rest: string, another: (text: string) => boolean): boolean {
   if (withdrawal.test(rest)) return true;
-  const match = retraction.exec(rest);
-  return match !== null && another(rest.slice(match.index));
+  const starts = [correction, alternative].flatMap((pattern) => pattern.exec(rest)?.index ?? []);
+  return starts.length > 0 && another(rest.slice(Math.min(...starts)));
 }

@@ -4,7 +4,7 @@ import type { Json } from "../../core/json.js";
 import { parseOptions } from "../../core/options.js";
 import { accept, type Verdict } from "../../core/verdict.js";
 import { type RejectReason, rejectFor, type Verifier } from "../contract.js";
-import { afterThinking, commitments, isRetracted, placeSchema, thinkingSchema } from "../extract.js";
+import { afterThinking, type Commitment, commitments, isCorrected, isRetracted, placeSchema, thinkingSchema } from "../extract.js";
 
 export const exactOptions = z.strictObject({
   from: placeSchema.default("whole").describe("Where the answer stands."),
@@ -54,10 +54,14 @@ function commit(response: string, options: ExactOptions): { readonly text: strin
   const found = commitments(answer, options.from);
   if (typeof found === "string") return { reason: found };
   const texts = found.map((commitment) => standard(commitment.text, options));
-  const last = found.at(-1);
-  if (last === undefined) return { reason: "no-answer" };
-  if (new Set(texts).size > 1 || isRetracted(last.rest, () => false)) return { reason: "ambiguous" };
-  return { text: texts[0] as string, atEnd: last.rest === "" };
+  for (const [i, { start }] of found.entries()) {
+    const before = found[i - 1];
+    if (before === undefined || texts[i] === texts[i - 1]) continue;
+    if (!isCorrected(answer.slice(before.start + before.text.length, start))) return { reason: "ambiguous" };
+  }
+  const { rest } = found.at(-1) as Commitment;
+  if (isRetracted(rest, () => false)) return { reason: "ambiguous" };
+  return { text: texts.at(-1) as string, atEnd: rest === "" };
 }
 
 function standard(text: string, options: ExactOptions): string {

@@ -2,7 +2,8 @@
  * The verifier `number`: the last number that a response commits itself to, compared exactly as a fraction of whole numbers.
  *
  * Reads 18, 1,234, 1.50, .5, −3, 3/4, 2 1/2, 1e3, $18, 20 %, 5 million, 18 apples; in LaTeX \frac{3}{4}, \$18, 1{,}234.
- * Where several different numbers, a hedge or a retraction stand in the place of the answer, it is `ambiguous`; a number
+ * An answer that is corrected in words ("wait, it is") gives way to the later one. Several different numbers, a hedge or a
+ * retraction in the place of the answer are `ambiguous`. Units are not compared. A number
  * that is part of something else (2x, 12:00, 204_5, 9*9, x > 5) is `unreadable`, never read in part.
  */
 import { z } from "zod";
@@ -10,7 +11,7 @@ import type { Json } from "../../core/json.js";
 import { parseOptions } from "../../core/options.js";
 import { accept, type Verdict } from "../../core/verdict.js";
 import { type RejectReason, rejectFor, type Verifier } from "../contract.js";
-import { afterThinking, commitments, isRetracted, type Place, placeSchema, thinkingSchema } from "../extract.js";
+import { afterThinking, commitments, isCorrected, isRetracted, type Place, placeSchema, thinkingSchema } from "../extract.js";
 import { type Rational, rationalFromText, rationalText, readDecimal, within } from "./rational.js";
 import { lastNumbers, type NumberAt, numbersIn, plainText, type Signs } from "./read.js";
 
@@ -113,16 +114,16 @@ function isListed(between: string): boolean {
 function commitPlace(text: string, place: Place, signs: Signs): Committed {
   const places = commitments(text, place);
   if (typeof places === "string") return { value: places };
-  let found: Committed | undefined;
-  for (const { text: piece } of places) {
+  let found: (Committed & { readonly end: number }) | undefined;
+  for (const { start, text: piece } of places) {
     const next = readOne(piece, signs);
-    if (found !== undefined && !sameValue(found.value, next.value)) return { value: "ambiguous", text: piece };
-    found = next;
+    const replaced = found === undefined || sameValue(found.value, next.value) || isCorrected(text.slice(found.end, start));
+    if (!replaced) return { value: "ambiguous", text: piece };
+    found = { ...next, end: start + (next.end ?? piece.length) };
   }
-  const { value, text: piece, end } = found as Committed & { readonly end?: number };
+  const { value, text: piece, end } = found as Committed & { readonly end: number };
   if (typeof value === "string") return { value, text: piece };
-  const last = places.at(-1) as { readonly text: string; readonly rest: string };
-  const rest = last.text.slice(end) + last.rest;
+  const rest = text.slice(end);
   const another = (tail: string): boolean => {
     let count = 0;
     for (const number of numbersIn(tail, signs)) if (!sameValue(number.value, value) || ++count > mostBehind) return true;
