@@ -111,8 +111,8 @@ export class Graph {
     const renamed = new Map<string, string>(supplies);
     const copies: NodeSpec[] = [];
     for (const { name, value } of this.outputs) {
-      // A value that is an input, is supplied, or has another output's name already needs a copy; any other just takes the name.
-      if (renamed.has(value) || this.inputs.some((i) => i.name === value))
+      // A value that no node computes, is supplied, or has another output's name already needs a copy; any other just takes the name.
+      if (renamed.has(value) || !this.nodes.some((n) => n.outputs.includes(value)))
         copies.push({ op: "Identity", domain: "", inputs: [renamed.get(value) ?? value], outputs: [name], attributes: {} });
       else renamed.set(value, name);
     }
@@ -121,7 +121,11 @@ export class Graph {
     for (const node of [...this.nodes].reverse()) {
       if (!node.outputs.some((o) => needed.has(o) && !supplies.has(o))) continue;
       for (const i of node.inputs) needed.add(i);
-      nodes.push({ ...node, inputs: node.inputs.map((i) => renamed.get(i) ?? i), outputs: node.outputs.map((o) => renamed.get(o) ?? o) });
+      nodes.push({
+        ...node,
+        inputs: node.inputs.map((i) => renamed.get(i) ?? i),
+        outputs: node.outputs.map((o) => (supplies.has(o) ? o : (renamed.get(o) ?? o))),
+      });
     }
     const supplied = [...this.kept].flatMap(([value, spec]) => (needed.has(value) ? [spec] : []));
     return {

@@ -34,8 +34,8 @@ function firstFit(items: readonly { readonly sequence: number; readonly length: 
 const waste = 0.1;
 
 /**
- * Packs sequences into rectangles of at most `budget` places each (a longer sequence has one of its own). Within a
- * rectangle the row length is the one of least cost, where a place costs 1 and attention `attention` times the row length more.
+ * Packs sequences into rectangles of at most `budget` tokens each (a longer sequence has one of its own), empty places
+ * not counted. Within a rectangle the row length is the one of least cost, where a place costs 1 and attention `attention` times the row length more.
  * At most a tenth of all places is empty. Depends only on the lengths and their order among equals.
  */
 export function pack(lengths: readonly number[], budget: number, attention: number): Pack[] {
