@@ -1,0 +1,114 @@
+/** Saves a model as a Hugging Face folder: written beside and renamed, so that a reader never sees half of one. */
+import { randomBytes } from "node:crypto";
+import { copyFile, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
+import { ModelError } from "../../core/errors.js";
+import type { Json } from "../../core/json.js";
+import { syncFolder, type TensorToWrite, writeSafetensors } from "../safetensors-write.js";
+import { toGenerationConfig, toHuggingFaceConfig } from "./config.js";
+import { files, valueHeadTensors } from "./folder.js";
+import type { ParameterStore } from "./params.js";
+
+export interface SaveFolderOptions {
+  /** A model folder whose other files (tokenizer, chat template, licence) go along. */
+  readonly copyExtras?: string;
+}
+
+/** What a save replaces; anything else in a model folder is an extra. */
+const replaced = /^(config\.json|generation_config\.json|value_head\.safetensors|model.*\.safetensors(\.index\.json)?|pytorch_model.*)$/;
+/** Weights in other formats, which a copy beside new weights would contradict. */
+const otherWeights = /\.(safetensors|bin|pt|pth|gguf|onnx|h5|msgpack)$/;
+
+/**
+ * Writes config, weights (float32, in Hugging Face's order; a tied head once) and, when there is one, the value head. A
+ * model folder at `folder` is replaced and its other files kept; anything else there is refused with a ModelError.
+ */
+export async function saveFolder(store: ParameterStore, folder: string, options: SaveFolderOptions = {}): Promise<void> {
+  const target = resolve(folder);
+  const present = await replaceable(target);
+  await mkdir(dirname(target), { recursive: true });
+  const beside = join(dirname(target), `.${basename(target)}.${randomBytes(6).toString("hex")}`);
+  await mkdir(beside);
+  try {
+    const sources = [...(options.copyExtras === undefined ? [] : [options.copyExtras]), ...(present ? [target] : [])];
+    for (const source of sources) await copyOthers(source, beside, source === target ? replaced : undefined);
+    await writeFiles(store, beside);
+    await syncFolder(beside);
+    if (!present) await rename(beside, target);
+    else await exchange(beside, target);
+  } catch (error) {
+    await rm(beside, { recursive: true, force: true });
+    throw error;
+  }
+  await syncFolder(dirname(target));
+}
+
+async function writeFiles(store: ParameterStore, folder: string): Promise<void> {
+  const tensor = (name: string, shape: readonly number[], as = name): TensorToWrite => ({ name: as, shape, data: store.view(name) });
+  const isHead = (name: string): boolean => name in valueHeadTensors;
+  const model = store.tensors.filter(({ name }) => !isHead(name)).map(({ name, shape }) => tensor(name, shape));
+  const head = store.tensors.filter(({ name }) => isHead(name)).map(({ name, shape }) => tensor(name, shape, valueHeadTensors[name]));
+  await writeJson(join(folder, files.config), toHuggingFaceConfig(store.config));
+  await writeJson(join(folder, files.generation), toGenerationConfig(store.config));
+  await writeSafetensors(join(folder, files.weights), model, { format: "pt" });
+  if (head.length > 0) await writeSafetensors(join(folder, files.valueHead), head, { format: "pt" });
+}
+
+async function writeJson(path: string, json: Json): Promise<void> {
+  const file = await open(path, "w");
+  try {
+    await file.writeFile(`${JSON.stringify(json, null, 2)}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+/** Whether a model folder is there to be replaced; anything else in the way is refused. */
+async function replaceable(target: string): Promise<boolean> {
+  const entries = await readdir(target, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw new ModelError({ place: target, cause: `it cannot be written to (${error.code})`, mend: "choose another folder" });
+  });
+  if (entries === undefined) return false;
+  if (entries.length > 0 && !(await isModelFolder(target))) {
+    throw new ModelError({ place: target, cause: "the folder is there and holds no model", mend: "choose another folder, or empty this one" });
+  }
+  const inner = entries.find((entry) => !entry.isFile());
+  if (inner)
+    throw new ModelError({ place: target, cause: `the model folder there also holds ${inner.name}, which is no plain file`, mend: "choose another folder" });
+  return true;
+}
+
+async function isModelFolder(folder: string): Promise<boolean> {
+  try {
+    const config: Json = JSON.parse(await readFile(join(folder, files.config), "utf8"));
+    return config !== null && typeof config === "object" && !Array.isArray(config) && ("model_type" in config || "architectures" in config);
+  } catch {
+    return false;
+  }
+}
+
+/** Copies the files of a model folder that are neither configuration nor weights; of a folder that is replaced, all that is not replaced. */
+async function copyOthers(source: string, target: string, left: RegExp | undefined): Promise<void> {
+  const entries = await readdir(source, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
+    throw new ModelError({ place: source, cause: `its files cannot be copied (${error.code})`, mend: "give the folder of the model's tokenizer" });
+  });
+  for (const { name } of entries.filter((entry) => entry.isFile())) {
+    const skipped = left ? left.test(name) : replaced.test(name) || otherWeights.test(name);
+    if (!skipped) await copyFile(join(source, name), join(target, name));
+  }
+}
+
+/** Puts `beside` in the place of `target`. Between the two renames a kill leaves the old model under the third name. */
+async function exchange(beside: string, target: string): Promise<void> {
+  const aside = `${beside}.old`;
+  await rename(target, aside);
+  try {
+    await rename(beside, target);
+  } catch (error) {
+    await rename(aside, target);
+    throw error;
+  }
+  await rm(aside, { recursive: true, force: true });
+}
