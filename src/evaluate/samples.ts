@@ -1,0 +1,61 @@
+/** What an evaluation draws: one record a sample, and the vote that it casts among the samples of its problem. */
+import type { Problem } from "../core/problem.js";
+import type { StopReason } from "../core/trajectory.js";
+import type { Verdict } from "../core/verdict.js";
+import type { Verifier } from "../verify/contract.js";
+
+/** One response to one problem, judged. */
+export interface EvaluatedSample {
+  /** Key of its problem. */
+  readonly problem: string;
+  readonly member: number;
+  /** Token ids of the response, a sampled end token included. */
+  readonly ids: Int32Array;
+  readonly text: string;
+  /** Sum of the tokens' log-probs in nats, under the distribution drawn from. */
+  readonly logp: number;
+  /** The same at temperature 1, untruncated. */
+  readonly rawLogp: number;
+  /** Mean entropy of the distributions drawn from, in nats a token. */
+  readonly entropy: number;
+  readonly stop: StopReason;
+  readonly verdict: Verdict;
+  /** What the verifier extracted, or the whole text where it has no `extract`; null: no answer. */
+  readonly answer: string | null;
+  /** Number of its class of equal answers within the problem; null: it does not vote. */
+  readonly vote: number | null;
+}
+
+/** A sample that has been judged and has not voted yet. */
+export type JudgedSample = Omit<EvaluatedSample, "answer" | "vote">;
+
+/**
+ * Lets the samples of one problem vote, in member order. Answers belong to one class when the verifier's `same` says so
+ * of the class's first answer; verifiers without `extract` compare whole texts.
+ */
+export function voted(samples: readonly JudgedSample[], verifier: Pick<Verifier, "extract" | "same">): EvaluatedSample[] {
+  const same = (a: string, b: string): boolean => (verifier.extract && verifier.same ? verifier.same(a, b) : a === b);
+  const classes: string[] = [];
+  return samples.map((sample) => {
+    const answer = verifier.extract ? (verifier.extract(sample.text) ?? null) : sample.text;
+    if (answer === null) return { ...sample, answer, vote: null };
+    const known = classes.findIndex((first) => same(first, answer));
+    return { ...sample, answer, vote: known >= 0 ? known : classes.push(answer) - 1 };
+  });
+}
+
+/** Samples by problem, in the order of their first appearance. */
+export function byProblem<S extends { readonly problem: string }>(samples: readonly S[]): Map<string, S[]> {
+  const groups = new Map<string, S[]>();
+  for (const sample of samples) {
+    const group = groups.get(sample.problem);
+    if (group) group.push(sample);
+    else groups.set(sample.problem, [sample]);
+  }
+  return groups;
+}
+
+/** A problem as it may be shown and judged again: without what only training may see. */
+export function publicProblem({ privileged: _, ...rest }: Problem): Problem {
+  return rest;
+}
