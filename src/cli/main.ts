@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-import { readFileSync } from "node:fs";
-import { Command } from "commander";
+import { fail } from "./failure.js";
+import { runProgram } from "./program.js";
 
-const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as { version: string };
+process.on("uncaughtException", fail);
+// The reader of a pipe may have enough (`touchstone --help | head -1`).
+process.stdout.on("error", (error: NodeJS.ErrnoException) => (error.code === "EPIPE" ? process.exit(0) : fail(error)));
 
-const program = new Command("touchstone").description("Trains language-model policies by reinforcement learning with verifiable rewards").version(version);
-
-await program.parseAsync();
+await runProgram(process.argv.slice(2)).catch(fail);
