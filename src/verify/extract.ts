@@ -71,8 +71,8 @@ function afterMarkers(text: string, marker: string): Commitment[] {
 }
 
 function endOfLine(text: string, start: number, limit: number): number {
-  const newline = text.indexOf("\n", start);
-  return newline < 0 ? limit : Math.min(newline, limit);
+  const newline = text.slice(start, limit).indexOf("\n");
+  return newline < 0 ? limit : start + newline;
 }
 
 /** First character from `from` on that is not white space. */

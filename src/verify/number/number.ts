@@ -85,15 +85,16 @@ function commit(response: string, options: NumberOptions): Committed {
 }
 
 /** A denial at most two words before the number. */
-const negation = /(?:\bnot|n['’]t)\b[^\p{L}\d]{1,3}(?:\p{L}+[^\p{L}\d]{1,3}){0,2}$/iu;
+const negation = /(?:\bnot|\bnever|n['’]t)\b[^\p{L}\d]{1,3}(?:\p{L}+[^\p{L}\d]{1,3}){0,2}$/iu;
 const alternative = /\b(?:or|either|neither|maybe|perhaps|possibly|alternatively|versus|vs)\b/i;
-const hedge = /\b(?:or|either|neither|not|maybe|perhaps|possibly|between|except|versus|vs)\b|n['’]t\b/i;
+const hedge = /\b(?:or|either|neither|not|never|maybe|perhaps|possibly|between|except|versus|vs)\b|n['’]t\b/i;
 
 function commitLast(text: string, signs: Signs): Committed {
   const { last, before } = lastNumbers(text, signs);
   if (last === undefined) return { value: "no-answer" };
   const found: Committed = { value: last.value, text: text.slice(last.start, last.end), atEnd: last.end === text.length };
   if (typeof last.value === "string") return found;
+  if (/(?![0-9])\p{Nd}/u.test(text.slice(last.end))) return { ...found, value: "unreadable" };
   const since = Math.max(before?.end ?? 0, last.start - 80);
   const lead = text
     .slice(since, last.start)
@@ -149,9 +150,12 @@ function readOne(piece: string, signs: Signs): Committed & { readonly end?: numb
   if (fault !== undefined) return { value: fault.value, ...at };
   if (committed.some((number) => !equal(number, first)) || hedge.test(sentence)) return { value: "ambiguous", ...at };
   // A command left over would change the number; a numeral of another script or a fraction sign is one more number.
-  if (/\\[A-Za-z]+|[\p{Nl}\p{No}]/u.test(sentence)) return { value: "unreadable", ...at };
+  if (/\\(?!(?:boxed|fbox)[ \t{])[A-Za-z]+/.test(sentence) || otherNumerals.test(sentence)) return { value: "unreadable", ...at };
   return { value: first.value, ...at };
 }
+
+/** Numerals that are not read (other scripts, Roman, fractions, powers); a power of a unit (`cm²`) is none. */
+const otherNumerals = /(?![0-9])\p{Nd}|\p{Nl}|(?<!\p{L})[²³]|(?![²³])\p{No}/u;
 
 const equal = (a: NumberAt, b: NumberAt): boolean => sameValue(a.value, b.value);
 

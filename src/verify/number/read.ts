@@ -37,6 +37,11 @@ export function plainText(text: string): string {
     )
     .replace(/\\(?:text|mathrm|textbf|mathbf|textrm)\s{0,2}\{([^{}]{0,1000})\}/g, " $1 ")
     .replace(/\{,\}|,\\!/g, ",")
+    .replace(
+      /(?<![\p{L}\\])(mm|cm|dm|km|m|in|inch|ft|feet|foot|yd|mi|units?)[ \t]?\^[ \t]?(?:\{([23])\}|([23])(?!\d))/gu,
+      (_, unit, a, b) => unit + ((a ?? b) === "2" ? "²" : "³"),
+    )
+    .replace(/[ \t]?\^[ \t]?(?:\{\\circ\}|\\circ(?![A-Za-z]))/g, "°")
     .replace(/\\!/g, "")
     .replace(/\\,/g, "\u2009")
     .replace(/\\(?:[ ;:]|quad|qquad|left|right|displaystyle)(?![A-Za-z])/g, " ")
@@ -94,9 +99,16 @@ function combine([first, denominator, mixedTop, mixedBottom]: [string, string?, 
   return proper ? add(x, divide(y, z)) : "unreadable";
 }
 
+/** Words that make another number of the one behind them. */
+const changesNext =
+  /(?:^|[^\p{L}])(?:(?:half|third|quarter|square|cube|root|factorial|logarithm|reciprocal)[ \t]of(?:[ \t]the)?|twice|thrice|double|triple|log|ln|sin|cos|tan|exp|sqrt|(?:less|more|fewer|greater|larger|smaller)[ \t]than|\d[ \t]{0,2}x)[ \t]{1,2}[$€£¥₹]?$/iu;
+
 /** Sign and currency before a number; `unreadable` behind an operator, a relation, a function, a root or half a clock. */
 function readPrefix(before: string, signs: Signs): { readonly negative: boolean } | "unreadable" {
-  let rest = before;
+  let rest = before.replace(/\\(?:boxed|fbox)[ \t]{0,8}\{[ \t\n]{0,3}$/, "");
+  // What stands before a box or a bracket would change what is in it.
+  if (rest !== before && /[\p{N})\]}]$/u.test(rest)) return "unreadable";
+  if (/[-+−–±∓~^][ \t]{0,2}[([{|⌊⌈][([{|⌊⌈ \t]{0,3}$/.test(rest) || (rest !== before && /[-+−–±∓^][ \t]{0,2}$/.test(rest))) return "unreadable";
   const take = (pattern: RegExp): string => {
     const found = pattern.exec(rest)?.[0] ?? "";
     rest = rest.slice(0, rest.length - found.length);
@@ -107,13 +119,14 @@ function readPrefix(before: string, signs: Signs): { readonly negative: boolean 
   const lead = take(inner !== "" && currency === "" ? /$/ : /[-+−–±∓][ \t]{0,3}$/);
   if (currency !== "" && signs.currency === "refuse") return "unreadable";
   const sign = lead.trim() + inner;
-  if (sign.length > 1 || /[±∓]/.test(sign)) return "unreadable";
+  if (sign.length > 1 || /[±∓]/.test(sign) || (sign !== "" && /[-+−–±∓]$/.test(rest))) return "unreadable";
   if (sign !== "") {
     // "Total - 18": between words a dash is punctuation; anywhere else a sign apart from its number could be either.
     if (currency === "" && lead.length > 1) return sign !== "+" && /\p{L}{2}[ \t:*]{1,3}$/u.test(rest) ? { negative: false } : "unreadable";
     if (/[\p{L}\p{N})\]}%]$/u.test(rest) || /[\p{N})\]}%][ \t]{1,3}$/u.test(rest)) return "unreadable";
     return { negative: sign !== "+" };
   }
+  if (changesNext.test(rest)) return "unreadable";
   const word = /(?:^|[^\p{L}])(negative|minus|plus|times|over|divided by|multiplied by)[ \t]$/iu.exec(before)?.[1]?.toLowerCase();
   if (word === "negative") return { negative: true };
   if (word === "minus" && !/\d[ \t]*minus[ \t]$/i.test(before)) return { negative: true };
@@ -121,14 +134,18 @@ function readPrefix(before: string, signs: Signs): { readonly negative: boolean 
   if (/(?:^|[^*])\*[ \t]{0,3}$/.test(rest) && /[\p{L}\p{N})][ \t]{0,3}\*[ \t]{0,3}$/u.test(rest)) return "unreadable";
   if (/[×·⋅÷^/⁄√_≤≥≠][ \t]{0,3}$/.test(rest)) return "unreadable";
   // "<b>18" is a tag and "-> 18" an arrow, "x > 18" a relation.
-  if (/[<>][ \t]{0,3}$/.test(rest) && !/(?:<\/?[A-Za-z]{1,12}>|[-=]>)[ \t]{0,3}$/.test(rest)) return "unreadable";
-  if (/(?:\d[:'’]|\\[A-Za-z]{1,20}[ {]{0,2}|[\p{L}\p{N}]\(|[\p{Nl}\p{No}√∛∜∑∏∫∞])$/u.test(rest + currency)) return "unreadable";
+  if (/[<>][ \t]{0,3}$/.test(rest) && !/(?:<\/?[A-Za-z]{1,12}>|[-=]>)[ \t]{0,3}$|\d>>$/.test(rest)) return "unreadable";
+  if (/(?:\d[:'’°]|\\[A-Za-z]{1,20}[ {]{0,2}|[\p{L}\p{N}]\(|[\p{Nl}\p{No}√∛∜∑∏∫∞])$/u.test(rest + currency)) return "unreadable";
   if (/(?:^|[\s=:])—$/.test(rest)) return "unreadable"; // a long dash where a minus could stand
   return { negative: false };
 }
 
 const magnitudes: { readonly [word: string]: bigint } = { hundred: 100n, thousand: 1_000n, million: 1_000_000n, billion: 10n ** 9n, trillion: 10n ** 12n };
 const one = rational(1n, 1n);
+
+/** Words that make another number of the one before them. */
+const changesLast =
+  /^[ \t](?:squared|cubed|factorial|hundredths?|thousandths?|tenths?|millionths?|k|bn|mn|and[ \t](?:a|one|two|three)[ \t-](?:half|thirds?|quarters?|fifths?)|below[ \t]zero|x[ \t]{0,2}\d)(?!\p{L})/iu;
 
 /** Percent sign, magnitude and unit behind a number; `unreadable` where what follows changes the value in a way not understood. */
 function readSuffix(after: string, signs: Signs): { readonly factor: Rational } | "unreadable" {
@@ -146,7 +163,8 @@ function readSuffix(after: string, signs: Signs): { readonly factor: Rational } 
     return "unreadable";
   if (/^[ \t]{0,3}(?:[×·⋅÷+^⁄!]|[/*](?!\*))[ \t]{0,3}[\p{L}\p{N}(\\.$]/u.test(after) && !/^[ \t]?\/[ \t]?\p{L}/u.test(after)) return "unreadable";
   if (/^[ \t]{0,3}[-−–][ \t]{0,3}[\d.$]/.test(after) || /^[ \t]{0,2}(?:mod|modulo|times|plus|minus|divided by|choose)\b/i.test(after)) return "unreadable";
-  if (/^[_^!({°′″]|^[:'’]\d|^[ \t]?\\[A-Za-z]|^[ \t]?[π√]/.test(after)) return "unreadable";
+  if (/^(?:[_^!({′″+]|[)\]}|][ \t]?[_^!])|^[:'’]\d|^[ \t]?°[ \t]?\d|^[ \t]?\\[A-Za-z]|^[ \t]?[π√]/.test(after)) return "unreadable";
+  if (changesLast.test(after)) return "unreadable";
   if (/^[\p{Nl}\p{No}]/u.test(after)) return "unreadable";
   return { factor: one };
 }
