@@ -1,0 +1,6 @@
+import { determinism, shapes } from "./test-determinism.js";
+
+const repeats = { alone: 40, pairs: 80, sevens: 98, many: 200, scored: 200 };
+
+for (const width of [48, 60, 128, 576] as const) determinism({ shape: shapes[width], threads: 1, repeats });
+determinism({ shape: shapes[576], threads: 2, repeats });
