@@ -1,0 +1,35 @@
+/** Tasks by name, or by the path of a module whose default export is one. */
+import { ConfigError } from "../core/errors.js";
+import type { Json } from "../core/json.js";
+import { isModulePath, loadModule, moduleUrl } from "../core/load.js";
+import { suggestion } from "../core/options.js";
+import type { VerifierSource } from "../verify/source.js";
+import type { Task } from "./contract.js";
+
+const modules: { readonly [name: string]: string } = { chain: "./chain/chain" };
+
+/** Names of the tasks that come with Touchstone. */
+export const taskNames: readonly string[] = Object.keys(modules);
+
+/** A task with its options, and where worker threads find its verifier. `folder`: where a relative path begins. */
+export async function namedTask(name: string, options: Json = {}, folder = ".", place = "task"): Promise<{ task: Task; source: VerifierSource }> {
+  const path = Object.hasOwn(modules, name) ? modules[name] : undefined;
+  if (path === undefined && !isModulePath(name)) {
+    throw new ConfigError({ place, cause: `there is no task "${name}"`, mend: `${suggestion(name, taskNames)}, or give the path of a module that exports one` });
+  }
+  const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
+  const source: VerifierSource =
+    path === undefined
+      ? { module: moduleUrl(name, folder, place), name: "default", options }
+      : { module: new URL(`${path}.${extension}`, import.meta.url).href, name, options };
+  const exported = (await loadModule(source.module))[source.name];
+  const task: unknown = typeof exported === "function" ? (exported as (options: Json) => unknown)(options) : exported;
+  if (isTask(task)) return { task, source };
+  throw new ConfigError({ place: `${place} ${name}`, cause: "its default export is no task", mend: "write `export default defineTask({ … })`" });
+}
+
+/** Whether a value is a task rather than its name or options. */
+export function isTask(value: unknown): value is Task {
+  const { problems, size, verifier } = (value ?? {}) as Partial<Task>;
+  return typeof problems === "function" && typeof size === "function" && typeof verifier === "object";
+}

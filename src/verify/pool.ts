@@ -1,0 +1,241 @@
+/**
+ * Judging on the side: n worker threads that can be killed, or this thread when n is 0. A verdict is a function of problem
+ * and response, so neither the number of workers nor the order of arrival changes one; the deadline is a backstop for what
+ * a verifier's own limits of work let through, and its verdict is `unscored("starved")`.
+ */
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+import { Worker } from "node:worker_threads";
+import { ConfigError } from "../core/errors.js";
+import type { Problem } from "../core/problem.js";
+import { unscored, type Verdict } from "../core/verdict.js";
+import { judge, type Verifier, verifierId } from "./contract.js";
+import type { VerifierSource } from "./source.js";
+import type { Answer, Job } from "./worker.js";
+
+export interface PoolOptions {
+  readonly verifier: Verifier;
+  /** Where workers find the same verifier; needed when there are any. */
+  readonly source?: VerifierSource;
+  /** Worker threads; 0 judges in the calling thread, where only a verifier that awaits can be given up on. */
+  readonly workers: number;
+  /** Wall-clock backstop for one response. Default 30,000. */
+  readonly deadlineMs?: number;
+}
+
+export interface JudgePool {
+  judge(problem: Problem, response: string, truncated: boolean): Promise<Verdict>;
+  /** Responses given up on by the clock so far: the run is not replayable once there is one. */
+  readonly starved: number;
+  close(): Promise<void>;
+}
+
+const defaultDeadlineMs = 30_000;
+/** How long a worker may take to load its verifier. */
+const startMs = 60_000;
+
+/** Starts a pool; resolves once every worker has made the verifier. Throws ConfigError when one cannot. */
+export async function startPool(options: PoolOptions): Promise<JudgePool> {
+  const { verifier, source, workers, deadlineMs = defaultDeadlineMs } = options;
+  if (workers === 0) return new InProcess(verifier, deadlineMs);
+  if (source === undefined) {
+    throw new ConfigError({
+      place: "verifier_workers",
+      cause: `it is ${workers}, and the verifier ${verifier.name} is a function of this program, which a worker thread cannot call`,
+      mend: "set it to 0, or give the task as the path of a module",
+    });
+  }
+  const pool = new Threads(verifier, source, deadlineMs);
+  try {
+    await pool.start(workers);
+  } catch (error) {
+    await pool.close();
+    throw error;
+  }
+  return pool;
+}
+
+const starvedVerdict = (deadlineMs: number): Verdict => unscored("starved", { evidence: { deadlineMs } });
+
+class InProcess implements JudgePool {
+  starved = 0;
+
+  constructor(
+    private readonly verifier: Verifier,
+    private readonly deadlineMs: number,
+  ) {}
+
+  async judge(problem: Problem, response: string, truncated: boolean): Promise<Verdict> {
+    const start = performance.now();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), this.deadlineMs);
+    });
+    const verdict = await Promise.race([judge(this.verifier, problem, response, truncated), late]);
+    clearTimeout(timer);
+    if (verdict !== undefined) return { ...verdict, elapsedMs: performance.now() - start };
+    this.starved++;
+    return starvedVerdict(this.deadlineMs);
+  }
+
+  async close(): Promise<void> {}
+}
+
+interface Waiting {
+  readonly job: Job;
+  readonly resolve: (verdict: Verdict) => void;
+  /** Workers that were lost over it. */
+  lost: number;
+}
+
+interface Thread {
+  readonly worker: Worker;
+  current: Waiting | undefined;
+  timer: ReturnType<typeof setTimeout> | undefined;
+}
+
+class Threads implements JudgePool {
+  starved = 0;
+  private readonly threads = new Set<Thread>();
+  private readonly idle: Thread[] = [];
+  private readonly queue: Waiting[] = [];
+  private nextId = 0;
+  private closed = false;
+
+  constructor(
+    private readonly verifier: Verifier,
+    private readonly source: VerifierSource,
+    private readonly deadlineMs: number,
+  ) {}
+
+  async start(workers: number): Promise<void> {
+    await Promise.all(Array.from({ length: workers }, () => this.add()));
+  }
+
+  judge(problem: Problem, response: string, truncated: boolean): Promise<Verdict> {
+    return new Promise((resolve) => {
+      this.queue.push({ job: { id: this.nextId++, problem, response, truncated }, resolve, lost: 0 });
+      this.dispatch();
+    });
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
+    await Promise.all([...this.threads].map(({ worker }) => worker.terminate()));
+  }
+
+  /** Starts a worker and takes it into service once its verifier is the one that is meant. */
+  private async add(): Promise<void> {
+    const worker = startWorker(this.source);
+    const thread: Thread = { worker, current: undefined, timer: undefined };
+    this.threads.add(thread);
+    try {
+      await this.ready(worker);
+    } catch (error) {
+      this.threads.delete(thread);
+      await worker.terminate();
+      throw error;
+    }
+    worker.on("message", (answer: Answer) => {
+      if ("id" in answer) this.finish(thread, answer.verdict);
+    });
+    // Whatever ends a worker, its job is tried once more elsewhere, and the pool keeps its size.
+    worker.on("error", () => undefined);
+    worker.once("exit", () => this.lose(thread));
+    this.idle.push(thread);
+    this.dispatch();
+  }
+
+  private ready(worker: Worker): Promise<void> {
+    const expected = verifierId(this.verifier);
+    const fault = (cause: string): ConfigError =>
+      new ConfigError({
+        place: `verifier worker of ${this.source.module}`,
+        cause,
+        mend: "set verifier_workers to 0, or let the module make the same verifier each time",
+      });
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => reject(fault(`it was not ready within ${startMs} ms`)), startMs);
+      const settle = (act: () => void): void => {
+        clearTimeout(timer);
+        act();
+      };
+      worker.once("message", (answer: Answer) =>
+        settle(() => {
+          if ("ready" in answer && answer.ready === expected) resolve();
+          else reject(fault("ready" in answer ? `it made ${answer.ready} instead of ${expected}` : "failed" in answer ? answer.failed : "it spoke out of turn"));
+        }),
+      );
+      worker.once("error", (error: Error) => settle(() => reject(fault(error.message))));
+      worker.once("exit", () => settle(() => reject(fault("it ended at once"))));
+    });
+  }
+
+  private dispatch(): void {
+    while (this.queue.length > 0 && this.idle.length > 0) {
+      const thread = this.idle.pop() as Thread;
+      const waiting = this.queue.shift() as Waiting;
+      thread.current = waiting;
+      thread.timer = setTimeout(() => this.giveUp(thread), this.deadlineMs);
+      thread.worker.postMessage(waiting.job);
+    }
+  }
+
+  private finish(thread: Thread, verdict: Verdict): void {
+    const { current } = thread;
+    clearTimeout(thread.timer);
+    thread.current = undefined;
+    if (current === undefined) return;
+    current.resolve(verdict);
+    this.idle.push(thread);
+    this.dispatch();
+  }
+
+  /** The deadline: the thread is ended, which really stops the work. */
+  private giveUp(thread: Thread): void {
+    const { current } = thread;
+    thread.current = undefined;
+    this.starved++;
+    current?.resolve(starvedVerdict(this.deadlineMs));
+    void thread.worker.terminate();
+  }
+
+  private lose(thread: Thread): void {
+    clearTimeout(thread.timer);
+    this.threads.delete(thread);
+    const at = this.idle.indexOf(thread);
+    if (at >= 0) this.idle.splice(at, 1);
+    const { current } = thread;
+    if (this.closed) {
+      current?.resolve(unscored("pool-closed"));
+      return;
+    }
+    if (current !== undefined) {
+      current.lost++;
+      if (current.lost > 1) current.resolve(unscored("worker-lost"));
+      else this.queue.unshift(current);
+    }
+    this.add().catch((error: unknown) => this.abandon(error));
+  }
+
+  /** A worker cannot be replaced. While others are left they go on; else nothing waits for ever. */
+  private abandon(error: unknown): void {
+    if (this.threads.size > 0) return;
+    const message = error instanceof Error ? error.message : String(error);
+    for (const { resolve } of this.queue.splice(0)) resolve(unscored("worker-lost", { evidence: { message } }));
+  }
+}
+
+/** Run from sources, a thread needs the loader that its parent has; options that name one do not reach it. */
+function startWorker(source: VerifierSource): Worker {
+  const data = { workerData: { source } };
+  if (!import.meta.url.endsWith(".ts")) return new Worker(new URL("./worker.js", import.meta.url), data);
+  const loader = pathToFileURL(
+    createRequire(import.meta.url)
+      .resolve("tsx/esm/api")
+      .replace(/\.cjs$/, ".mjs"),
+  ).href;
+  const target = new URL("./worker.ts", import.meta.url).href;
+  const code = `import(${JSON.stringify(loader)}).then((tsx) => { tsx.register(); return import(${JSON.stringify(target)}); });`;
+  return new Worker(code, { ...data, eval: true });
+}
