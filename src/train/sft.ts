@@ -64,25 +64,38 @@ export async function sft(engine: Engine, options: SftOptions): Promise<SftStep[
   const reports: SftStep[] = [];
   for (let step = 0; step < steps; step++) {
     options.signal?.throwIfAborted();
-    const sequences = options.batch(step).map(({ context, response }): Sequence => ({ context: plainContext(context), response, weights: { role }, temperature: 1 }));
+    const sequences = options
+      .batch(step)
+      .map(({ context, response }): Sequence => ({ context: plainContext(context), response, weights: { role }, temperature: 1 }));
     const tokens = sequences.reduce((sum, { response }) => sum + response.length, 0);
-    if (tokens === 0) throw new DataError({ place: `sft step ${step + 1}`, cause: "its examples have no response token", mend: "give responses that are not empty" });
+    if (tokens === 0)
+      throw new DataError({ place: `sft step ${step + 1}`, cause: "its examples have no response token", mend: "give responses that are not empty" });
     const { handle, scores } = await engine.forward(sequences, {}, options.signal ? { signal: options.signal } : {});
     const loss = scores.reduce((sum, { logp }) => logp.reduce((a, b) => a - b, sum), 0) / tokens;
     if (!Number.isFinite(loss)) {
       await engine.release(handle);
-      throw new DivergenceError({ place: `sft step ${step + 1}`, cause: `the loss is ${loss}`, mend: "lower the learning rate, or check the weights it started from", data: { step: step + 1 } });
+      throw new DivergenceError({
+        place: `sft step ${step + 1}`,
+        cause: `the loss is ${loss}`,
+        mend: "lower the learning rate, or check the weights it started from",
+        data: { step: step + 1 },
+      });
     }
     await engine.backward(
       handle,
       scores.map(({ logp }) => ({ dLogp: new Float64Array(logp.length).fill(-1 / tokens) })),
       set,
     );
-    const rate = rateAt(schedule, step, steps);
+    const rate = rateAt(schedule, step + 1);
     const result = await engine.step({ set, update: { rule: "adamw", rate, ...update }, maxNorm, ...(groups ? { groups } : {}) });
     if (result.skipped) {
       const { parameter } = result.skipped;
-      throw new DivergenceError({ place: `sft step ${step + 1}`, cause: `the gradient of ${parameter} is not finite`, mend: "lower the learning rate, or check the data", data: { step: step + 1, parameter } });
+      throw new DivergenceError({
+        place: `sft step ${step + 1}`,
+        cause: `the gradient of ${parameter} is not finite`,
+        mend: "lower the learning rate, or check the data",
+        data: { step: step + 1, parameter },
+      });
     }
     const report = { step: step + 1, loss, gradNorm: result.gradNorm, rate, tokens };
     reports.push(report);

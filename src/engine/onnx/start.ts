@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import type { Engine } from "../contract.js";
 import { type SpawnOptions, spawnEngine, spawnPool } from "../remote/spawn.js";
 import type { OnnxOptions } from "./process.js";
@@ -15,4 +16,17 @@ export async function startOnnx(options: StartOptions): Promise<Engine> {
   const entry = new URL(import.meta.url.endsWith(".ts") ? "./process.ts" : "./process.js", import.meta.url);
   const spawn: SpawnOptions = { deadlineMs: startMs, ...rest, entry, args: [JSON.stringify(engine)] };
   return (spawn.workers ?? 1) > 1 ? spawnPool(spawn) : spawnEngine(spawn);
+}
+
+/** Up to so many parameters, one single-thread process a core beats one process with all threads (docs/performance.md). */
+const smallModel = 30_000_000;
+
+/** Starts an engine on this machine in the form that suits a model of that size. */
+export function startLocal(
+  parameters: number,
+  options: Omit<StartOptions, "engine" | "workers"> & { readonly engine?: Partial<OnnxOptions>; readonly cores?: number } = {},
+): Promise<Engine> {
+  const { cores = availableParallelism(), engine, ...rest } = options;
+  if (parameters > smallModel) return startOnnx({ ...rest, engine: { threads: cores, ...engine } });
+  return startOnnx({ ...rest, engine: { threads: 1, ...engine }, workers: cores });
 }

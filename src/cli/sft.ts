@@ -1,0 +1,146 @@
+/** `touchstone sft`: supervised training of a new or an existing policy, on pairs or on a task's worked solutions. */
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { type Command, Option } from "commander";
+import { saveAlphabet } from "../core/alphabet.js";
+import { ConfigError } from "../core/errors.js";
+import type { Json } from "../core/json.js";
+import type { Tokenizer } from "../core/tokenizer.js";
+import type { LoadRequest } from "../engine/contract.js";
+import { startLocal } from "../engine/onnx/start.js";
+import { parseSchedule } from "../engine/schedule.js";
+import { namedTask } from "../tasks/catalogue.js";
+import { alphabetOf, type Pair, pairExamples, readPairs } from "../train/pairs.js";
+import { type Example, epochs, type SftStep, sft } from "../train/sft.js";
+import { type PolicySize, parametersOf, policyConfig, policySizes, workedBatches } from "../train/starter.js";
+import { jsonObject, positiveNumber, wholeNumber } from "./flags.js";
+import { modelHelp, namedModel } from "./model.js";
+import { print } from "./output.js";
+import { Progress } from "./progress.js";
+
+interface SftFlags {
+  readonly task?: string;
+  readonly taskOptions?: { readonly [name: string]: Json };
+  readonly data?: string;
+  readonly promptColumn: string;
+  readonly responseColumn: string;
+  readonly model?: string;
+  readonly size?: PolicySize;
+  readonly maxLength: number;
+  readonly steps: number;
+  readonly batchSize: number;
+  readonly lr: number;
+  readonly schedule: "constant" | "linear" | "cosine";
+  readonly warmup: number;
+  readonly seed: number;
+  readonly out: string;
+  readonly json?: true;
+}
+
+export function define(command: Command): void {
+  command
+    .option("--task <name>", "learn the worked solutions of a task (chain, or path of a module)")
+    .option("--task-options <json>", "options of the task", jsonObject("--task-options"))
+    .option("--data <file>", "learn the pairs of a JSONL file instead")
+    .option("--prompt-column <name>", "its column of prompts: texts or lists of messages", "prompt")
+    .option("--response-column <name>", "its column of responses", "response")
+    .option("--model <folder>", `begin with this policy: ${modelHelp}`)
+    .addOption(new Option("--size <name>", "begin with a new policy of this size").choices(Object.keys(policySizes)))
+    .option("--max-length <tokens>", "longest prompt with response that a new policy takes", wholeNumber("--max-length", 8), 512)
+    .option("--steps <count>", "optimizer steps", wholeNumber("--steps", 1), 1000)
+    .option("--batch-size <count>", "examples a step", wholeNumber("--batch-size", 1), 64)
+    .option("--lr <rate>", "peak learning rate of AdamW (beta 0.9 and 0.95, no decay)", positiveNumber("--lr"), 1e-3)
+    .addOption(new Option("--schedule <kind>", "how the rate falls").choices(["constant", "linear", "cosine"]).default("cosine"))
+    .option("--warmup <steps>", "steps in which the rate climbs", wholeNumber("--warmup", 0), 50)
+    .option("--seed <number>", "of initial weights, problems and order", wholeNumber("--seed", 0), 0)
+    .requiredOption("--out <folder>", "where the policy is saved")
+    .option("--json", "print the result as a line of JSON")
+    .addHelpText(
+      "after",
+      `
+The loss is the mean over all response tokens of a batch; prompts are not learnt.
+
+Examples:
+  $ touchstone sft --task chain --size 100k --task-options '{"modulus":7}' --steps 2400 --lr 4e-3 --out starter
+  $ touchstone sft --data pairs.jsonl --model starter --steps 200 --lr 1e-4 --out better`,
+    )
+    .action(run);
+}
+
+async function run(flags: SftFlags): Promise<void> {
+  oneOf("what to learn", { "--task": flags.task, "--data": flags.data });
+  oneOf("what to begin with", { "--model": flags.model, "--size": flags.size });
+  const { steps, lr: rate, warmup, seed, batchSize } = flags;
+  const schedule = parseSchedule(
+    { kind: flags.schedule, rate, warmup, ...(flags.schedule === "constant" ? {} : { steps }) },
+    "options --schedule, --steps and --warmup",
+  );
+  const task = flags.task === undefined ? undefined : (await namedTask(flags.task, flags.taskOptions, ".", "option --task")).task;
+  const pairs: readonly Pair[] = flags.data === undefined ? [] : await readPairs(flags.data, { prompt: flags.promptColumn, response: flags.responseColumn });
+  const model = flags.model === undefined ? undefined : await namedModel(flags.model);
+  const tokenizer = model?.tokenizer ?? task?.tokenizer ?? (task ? noTokenizer(task.name) : alphabetOf(pairs));
+  const config = flags.size === undefined ? undefined : policyConfig(flags.size, tokenizer, flags.maxLength);
+  const source: LoadRequest["source"] = model ? { from: "folder", path: model.folder } : { from: "config", config: config as Json, seed };
+  // Everything that can be refused is read before the engine starts.
+  const fixed = task ? undefined : pairExamples(pairs, tokenizer, flags.size === undefined ? Number.POSITIVE_INFINITY : flags.maxLength, flags.data as string);
+  const batch: (step: number) => readonly Example[] = task
+    ? workedBatches(task, tokenizer, batchSize, steps, seed)
+    : epochs(fixed as Example[], batchSize, seed);
+
+  const progress = new Progress({ label: "learning", total: steps, silent: flags.json === true });
+  progress.waitFor("the engine");
+  const stop = new AbortController();
+  const onSignal = () =>
+    stop.abort(new ConfigError({ place: "touchstone sft", cause: "it was stopped before its last step", mend: "nothing was saved: run it again" }));
+  process.once("SIGINT", onSignal);
+  const started = performance.now();
+  const engine = await startLocal(flags.size === undefined ? Number.POSITIVE_INFINITY : parametersOf(flags.size, tokenizer.size));
+  try {
+    await engine.weights.load({ role: "policy", source, trainable: true });
+    progress.waitFor("");
+    const reports = await sft(engine, {
+      batch,
+      steps,
+      schedule,
+      signal: stop.signal,
+      onStep: ({ step, loss }) => progress.at(step, `loss ${loss.toFixed(3)}`),
+    });
+    await engine.weights.save({ role: "policy" }, flags.out);
+    await keepTokenizer(tokenizer, flags.out);
+    report(flags, reports, performance.now() - started, progress);
+  } finally {
+    progress.end();
+    process.off("SIGINT", onSignal);
+    await engine.close();
+  }
+}
+
+/** A model without its tokenizer would be no policy: rather none at all. */
+async function keepTokenizer(tokenizer: Tokenizer, folder: string): Promise<void> {
+  await saveAlphabet(tokenizer, folder).catch(async (error: unknown) => {
+    await rm(join(folder, "model.safetensors"), { force: true });
+    throw error;
+  });
+}
+
+function report({ json, out }: SftFlags, reports: readonly SftStep[], wallMs: number, progress: Progress): void {
+  const last = reports.slice(-20);
+  const loss = last.reduce((sum, step) => sum + step.loss, 0) / last.length;
+  progress.end();
+  if (json) print(JSON.stringify({ out, steps: reports.length, loss, first_loss: reports[0].loss, wall_s: wallMs / 1000 }));
+  else
+    print(
+      `Saved ${out} after ${reports.length} steps in ${(wallMs / 1000).toFixed(0)} s: loss ${reports[0].loss.toFixed(3)} at first, ${loss.toFixed(3)} over the last ${last.length} steps`,
+    );
+}
+
+function oneOf(place: string, flags: { readonly [flag: string]: unknown }): void {
+  const given = Object.keys(flags).filter((flag) => flags[flag] !== undefined);
+  if (given.length === 1) return;
+  const cause = given.length === 0 ? "nothing is named" : `${given.join(" and ")} are given together`;
+  throw new ConfigError({ place, cause, mend: `give one of ${Object.keys(flags).join(" and ")}` });
+}
+
+function noTokenizer(task: string): never {
+  throw new ConfigError({ place: `task ${task}`, cause: "it has no tokenizer for a new policy", mend: "give --model, or add `tokenizer` to the task" });
+}
