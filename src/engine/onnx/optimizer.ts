@@ -123,7 +123,7 @@ export class Optimizer {
 
   private takeBack(store: ParameterStore, rule: UpdateRule, jobs: readonly Job[]): void {
     for (const [i, parameter] of store.parameters.entries()) {
-      const { data, grad, first, second } = jobs[i] as { data: Float32Array; grad: Float32Array; first?: Float32Array; second?: Float32Array };
+      const { data, grad, first, second } = jobs[i];
       parameter.data = data;
       if (parameter.grad) parameter.grad = grad;
       if (first) this.moments[rule.rule === "adamw" ? "first" : "momentum"].set(parameter.name, first);
@@ -134,8 +134,7 @@ export class Optimizer {
   private updateOf(rule: UpdateRule): Update {
     if (rule.rule === "sgd") return { rule: "sgd", momentum: rule.momentum ?? 0 };
     const { beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8 } = rule;
-    const t = this.steps + 1;
-    return { rule: "adamw", beta1, beta2, epsilon, correction1: 1 - beta1 ** t, correction2: 1 - beta2 ** t };
+    return { rule: "adamw", beta1, beta2, epsilon, t: this.steps + 1 };
   }
 }
 
