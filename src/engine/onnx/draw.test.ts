@@ -31,6 +31,12 @@ describe("the draw", () => {
     expect(await drawn(masses, [0, 2 ** -53, 0.5 - 1e-12, 0.5 + 1e-12, largest])).toEqual([300, 300, 300, 310, 310]);
   });
 
+  it("never gives a token of mass 0 where a block's sum and its running sum round differently", async () => {
+    // 2⁻⁵⁴ is lost when it is added to 1, but not where such masses are added to each other first.
+    const masses = Array.from({ length: 256 }, (_, v) => (v === 0 ? 1 : v <= 200 ? 2 ** -54 : 0));
+    for (const token of await drawn(masses, [largest, 1 - 2 ** -52])) expect(masses[token]).toBeGreaterThan(0);
+  });
+
   it("gives the last token of a long flat distribution no more than its share", async () => {
     // A single float32 sum over as many tokens would miss mass, all of which would fall to the last one.
     const n = 49_152;

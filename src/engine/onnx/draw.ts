@@ -31,8 +31,8 @@ const lastColumn = (g: Graph, x: Value): Value => g.apply("Slice", [x, g.ints([-
 function find(g: Graph, masses: Value, target: (total: Value) => Value): { index: Value; left: Value; total: Value } {
   const before = g.apply("CumSum", [masses, g.int(1)], { exclusive: 1 });
   const total = add(g, lastColumn(g, before), lastColumn(g, masses));
-  // 1 − 2⁻⁵² below the total: the largest double that no rounding carries to the total itself.
-  const below = mul(g, total, g.double(1 - 2 ** -52));
+  // One or two units in the last place below the total. As a product with 1 − 2⁻⁵² the runtime would drop it, taking the factor for 1.
+  const below = sub(g, total, mul(g, total, g.double(2 ** -52)));
   const t = g.apply("Min", [target(total), below]);
   const index = g.apply("Sub", [count(g, g.apply("LessOrEqual", [before, t])), g.ints([1])]);
   return { index, left: g.apply("Sub", [t, g.apply("GatherElements", [before, index], { axis: 1 })]), total };
