@@ -1,5 +1,6 @@
 /** Readers of what follows a flag: text to a value, or a ConfigError that names the flag. */
 import { ConfigError } from "../core/errors.js";
+import type { Json } from "../core/json.js";
 
 /** A whole number of at least `least`. */
 export function wholeNumber(flag: string, least: number): (text: string) => number {
@@ -9,5 +10,35 @@ export function wholeNumber(flag: string, least: number): (text: string) => numb
       throw new ConfigError({ place: `option ${flag}`, cause: `got ${JSON.stringify(text)}`, mend: `give a whole number of at least ${least}` });
     }
     return value;
+  };
+}
+
+/** Whole numbers of at least `least`, with commas between them. */
+export function wholeNumbers(flag: string, least: number): (text: string) => number[] {
+  const read = wholeNumber(flag, least);
+  return (text) => text.split(",").map(read);
+}
+
+/** A number above 0. */
+export function positiveNumber(flag: string): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!(value > 0 && Number.isFinite(value)))
+      throw new ConfigError({ place: `option ${flag}`, cause: `got ${JSON.stringify(text)}`, mend: "give a number above 0" });
+    return value;
+  };
+}
+
+/** An object in JSON. */
+export function jsonObject(flag: string): (text: string) => { readonly [key: string]: Json } {
+  return (text) => {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch {
+      value = undefined;
+    }
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as { readonly [key: string]: Json };
+    throw new ConfigError({ place: `option ${flag}`, cause: `got ${JSON.stringify(text)}`, mend: `give an object in JSON, such as '{"name": 1}'` });
   };
 }

@@ -16,8 +16,8 @@ export interface EvaluateOptions {
   readonly problems: readonly Problem[];
   /** Evaluation's own: it need not be the one that rewards. */
   readonly verifier: Verifier;
-  /** Calls the verifier where that is done elsewhere (a pool of workers); default: here. Never throws. */
-  readonly judge?: (problem: Problem, response: string, truncated: boolean) => Promise<Verdict>;
+  /** Where the verifier is called; default: here. */
+  readonly judge?: Ask;
   readonly tokenizer: Tokenizer;
   /** Samples a problem; default 1. */
   readonly n?: number;
@@ -58,6 +58,12 @@ export interface Evaluation {
   readonly warnings: readonly string[];
 }
 
+/** The purpose of the random keys unless a caller says otherwise. */
+export const evaluationPurpose = "evaluation";
+
+/** Calls a verifier: here, or in a pool of workers. Never throws. */
+export type Ask = (problem: Problem, response: string, truncated: boolean) => Promise<Verdict>;
+
 /** Requests of one call, so that a large evaluation neither fills a message nor the memory. */
 const requestsAtOnce = 4096;
 /** Responses being judged at one time: a judge may be far away. */
@@ -69,7 +75,7 @@ const judgedAtOnce = 64;
  * cannot judge is unscored, left out and counted. Throws before it samples when something cannot be meant.
  */
 export async function evaluate(engine: Engine, options: EvaluateOptions): Promise<Evaluation> {
-  const { weights, problems, verifier, tokenizer, n = 1, temperature = 1, greedy = false, truncation, maxTokens, seed, purpose = "evaluation" } = options;
+  const { weights, problems, verifier, tokenizer, n = 1, temperature = 1, greedy = false, truncation, maxTokens, seed, purpose = evaluationPurpose } = options;
   const ask = options.judge ?? ((problem, response, truncated) => judge(verifier, problem, response, truncated));
   const ks = options.k ?? [1, n];
   check(options, n, ks);

@@ -1,0 +1,110 @@
+/** What `eval` and `sample` share: their decoder's flags, and the way from a model and problems to judged samples. */
+import { availableParallelism } from "node:os";
+import type { Command } from "commander";
+import { startOnnx } from "../engine/onnx/start.js";
+import { type Evaluation, evaluate, evaluationPurpose } from "../evaluate/evaluate.js";
+import type { StoreConditions } from "../evaluate/store.js";
+import { startPool } from "../verify/pool.js";
+import { positiveNumber, wholeNumber } from "./flags.js";
+import { namedModel } from "./model.js";
+import type { Posed } from "./problems.js";
+import { Progress } from "./progress.js";
+
+export interface DecoderFlags {
+  readonly n?: number;
+  readonly temperature?: number;
+  readonly greedy?: true;
+  readonly maxTokens?: number;
+  readonly seed?: number;
+  readonly threads?: number;
+  readonly verifierWorkers?: number;
+}
+
+/** Adds the flags of drawing and judging. */
+export function decoderOptions(command: Command): Command {
+  return command
+    .option("--n <count>", "samples a problem", wholeNumber("--n", 1))
+    .option("--temperature <number>", "of the distribution drawn from (default: 1)", positiveNumber("--temperature"))
+    .option("--greedy", "the most likely token each time instead of a draw")
+    .option("--max-tokens <count>", "budget of a response (default: the task's, else 256)", wholeNumber("--max-tokens", 1))
+    .option("--seed <number>", "chooses problems, samples and resamplings (default: 0)", wholeNumber("--seed", 0))
+    .option("--threads <count>", "threads of the engine (default: all cores)", wholeNumber("--threads", 1))
+    .option(
+      "--verifier-workers <count>",
+      "threads that judge; 0 judges in this one, where nothing stops a check that hangs (default: 1)",
+      wholeNumber("--verifier-workers", 0),
+    );
+}
+
+export interface Measured {
+  readonly evaluation: Evaluation;
+  readonly conditions: StoreConditions;
+  readonly wallMs: number;
+}
+
+export interface MeasureOptions {
+  readonly model: string;
+  readonly posed: Posed;
+  readonly flags: DecoderFlags;
+  readonly k: readonly number[];
+  readonly silent: boolean;
+}
+
+const defaultBudget = 256;
+
+/** Loads the model, draws samples for the problems and lets them be judged, with a progress line on stderr. */
+export async function measure({ model: text, posed, flags, k, silent }: MeasureOptions): Promise<Measured> {
+  const { n = 1, temperature = 1, greedy = false, seed = 0, threads = availableParallelism(), verifierWorkers = 1 } = flags;
+  const model = await namedModel(text);
+  const { problems, verifier, source, task } = posed;
+  const total = problems.length * n;
+  const progress = new Progress({ label: "sampling", total, silent });
+  progress.waitFor("the engine");
+  const engine = await startOnnx({ engine: { threads } }).catch((error: unknown) => {
+    progress.end();
+    throw error;
+  });
+  const pool = await startPool({ verifier, workers: source === undefined ? 0 : verifierWorkers, ...(source && { source }) }).catch(async (error: unknown) => {
+    progress.end();
+    await engine.close();
+    throw error;
+  });
+  try {
+    progress.waitFor("the model");
+    const info = await engine.weights.load({ role: "policy", source: { from: "folder", path: model.folder }, trainable: false });
+    const longest = Math.max(...problems.map(({ prompt }) => model.tokenizer.render(prompt, { addGenerationPrompt: true }).length));
+    const maxTokens = flags.maxTokens ?? posed.maxTokens ?? Math.max(1, Math.min(defaultBudget, info.maxTokens - longest));
+    progress.waitFor("samples");
+    const started = performance.now();
+    const evaluation = await evaluate(engine, {
+      weights: { role: "policy" },
+      problems,
+      verifier,
+      judge: (problem, response, truncated) => pool.judge(problem, response, truncated),
+      tokenizer: model.tokenizer,
+      n,
+      k,
+      temperature,
+      greedy,
+      maxTokens,
+      seed,
+      onProgress: ({ done, accepted, scored }) => progress.at(done, scored === 0 ? "" : `accepted ${((100 * accepted) / scored).toFixed(1)} %`),
+    });
+    const wallMs = performance.now() - started;
+    const conditions: StoreConditions = {
+      model: model.run ? `${model.run.reader.folder}@${model.run.step}` : model.folder,
+      weights: evaluation.weights,
+      tokenizer: model.tokenizer.id,
+      ...(task && { task }),
+      verifier,
+      decoder: { n, temperature, greedy, maxTokens },
+      seed,
+      purpose: evaluationPurpose,
+      engine: { name: engine.info.name, ...engine.info.fingerprint },
+    };
+    return { evaluation, conditions, wallMs };
+  } finally {
+    progress.end();
+    await Promise.all([engine.close(), pool.close()]);
+  }
+}

@@ -1,0 +1,113 @@
+/** Which problems a command poses and who judges the answers: a task, a data file, or prompts from the command line. */
+import { type Command, Option } from "commander";
+import { ConfigError } from "../core/errors.js";
+import { hashJson, type Json } from "../core/json.js";
+import { parseOptions } from "../core/options.js";
+import type { Problem } from "../core/problem.js";
+import { unscored } from "../core/verdict.js";
+import { namedTask } from "../tasks/catalogue.js";
+import { type Split, splits, type Task } from "../tasks/contract.js";
+import { jsonlOptions, jsonlTask } from "../tasks/jsonl.js";
+import { namedVerifier, verifierNames } from "../verify/catalogue.js";
+import type { Verifier } from "../verify/contract.js";
+import { verifierOf } from "../verify/simple.js";
+import type { VerifierSource } from "../verify/source.js";
+import { jsonObject, wholeNumber } from "./flags.js";
+
+export interface ProblemFlags {
+  readonly task?: string;
+  readonly taskOptions?: { readonly [name: string]: Json };
+  readonly data?: string;
+  readonly dataOptions?: { readonly [name: string]: Json };
+  readonly prompt?: readonly string[];
+  readonly answer?: string;
+  readonly split?: Split;
+  readonly nProblems?: number;
+  readonly verifier?: string;
+  readonly verifierOptions?: { readonly [name: string]: Json };
+}
+
+export interface Posed {
+  readonly problems: readonly Problem[];
+  readonly verifier: Verifier;
+  /** Where a worker thread finds the verifier; absent where it is made here. */
+  readonly source?: VerifierSource;
+  /** Absent for prompts. */
+  readonly task?: { readonly name: string; readonly id: string; readonly split: Split };
+  readonly maxTokens?: number;
+  readonly notes: readonly string[];
+}
+
+/** Adds the flags of tasks, data files and verifiers. */
+export function problemOptions(command: Command): Command {
+  return command
+    .option("--task <name>", "task by name (chain), or path of a module that exports one")
+    .option("--task-options <json>", "options of the task", jsonObject("--task-options"))
+    .option("--data <file>", "JSONL file with a prompt and an answer a line; needs --verifier")
+    .option("--data-options <json>", "columns and the like (prompt_column, answer_column, system, eval_share, bad_rows)", jsonObject("--data-options"))
+    .addOption(new Option("--split <name>", "split of the task or file (default: eval)").choices(splits))
+    .option("--n-problems <count>", "how many problems", wholeNumber("--n-problems", 1))
+    .option("--verifier <name>", `who judges instead of the task's own: ${verifierNames.join(", ")}`)
+    .option("--verifier-options <json>", "options of --verifier", jsonObject("--verifier-options"));
+}
+
+/** The verifier that --verifier names, if it is given. */
+export async function chosenVerifier({ verifier, verifierOptions }: ProblemFlags): Promise<{ verifier: Verifier; source: VerifierSource } | undefined> {
+  if (verifier !== undefined) return namedVerifier(verifier, verifierOptions, "option --verifier");
+  if (verifierOptions === undefined) return undefined;
+  throw new ConfigError({ place: "option --verifier-options", cause: "there is no --verifier to take them", mend: "name the verifier, or leave them out" });
+}
+
+/** The problems that the flags name; `count` is how many there are without --n-problems, as far as the split has them. Throws before anything is sampled. */
+export async function posedProblems(flags: ProblemFlags, seed: number, count: number): Promise<Posed> {
+  const named = [flags.task && "--task", flags.data && "--data", flags.prompt && "--prompt"].filter((flag) => flag !== undefined);
+  if (named.length !== 1) {
+    const cause = named.length === 0 ? "no problems are named" : `${named.join(" and ")} are given together`;
+    throw new ConfigError({ place: "problems", cause, mend: "give one of --task NAME, --data FILE or, for touchstone sample, --prompt TEXT" });
+  }
+  const unused = (flag: string, value: unknown, needed: string): void => {
+    if (value !== undefined) throw new ConfigError({ place: `option ${flag}`, cause: `it goes with ${needed}, not with ${named[0]}`, mend: "leave it out" });
+  };
+  if (flags.task === undefined) unused("--task-options", flags.taskOptions, "--task");
+  if (flags.data === undefined) unused("--data-options", flags.dataOptions, "--data");
+  if (flags.prompt === undefined) unused("--answer", flags.answer, "--prompt");
+  else for (const [flag, value] of [["--split", flags.split] as const, ["--n-problems", flags.nProblems] as const]) unused(flag, value, "--task or --data");
+  const chosen = await chosenVerifier(flags);
+  if (flags.prompt !== undefined) return fromPrompts(flags.prompt, flags.answer, chosen);
+  if (flags.task !== undefined) {
+    const { task, source } = await namedTask(flags.task, flags.taskOptions, ".", "option --task");
+    return { ...fromTask(task, flags, seed, count), ...(chosen ?? { verifier: task.verifier, source }), notes: [] };
+  }
+  if (chosen === undefined) {
+    throw new ConfigError({
+      place: "option --data",
+      cause: "a file says the answers, not how they are compared",
+      mend: `give --verifier (${verifierNames.join(", ")})`,
+    });
+  }
+  // The whole file unless a share of it was held out.
+  const options = parseOptions(jsonlOptions, { eval_share: 1, ...flags.dataOptions, file: flags.data }, "option --data-options");
+  const { task, skipped } = jsonlTask(options, chosen.verifier);
+  const notes = skipped.length === 0 ? [] : [`${skipped.length} lines of ${options.file} were left out (the first: ${skipped[0]})`];
+  return { ...fromTask(task, flags, seed, count), ...chosen, notes };
+}
+
+function fromTask(task: Task, { split = "eval", nProblems }: ProblemFlags, seed: number, count: number): Pick<Posed, "problems" | "task" | "maxTokens"> {
+  const { name, id, maxTokens } = task;
+  const problems = task.problems(split, nProblems ?? Math.min(count, task.size(split)), seed);
+  return { problems, task: { name, id, split }, ...(maxTokens === undefined ? {} : { maxTokens }) };
+}
+
+function fromPrompts(prompts: readonly string[], answer: string | undefined, chosen: { verifier: Verifier; source: VerifierSource } | undefined): Posed {
+  if ((answer === undefined) !== (chosen === undefined)) {
+    const [given, missing] = answer === undefined ? ["--verifier", "--answer"] : ["--answer", "--verifier"];
+    throw new ConfigError({ place: `option ${given}`, cause: `it needs ${missing} beside --prompt`, mend: "give both, or neither" });
+  }
+  const fault = answer === undefined ? undefined : chosen?.verifier.checkReference(answer);
+  if (fault !== undefined) throw new ConfigError({ place: "option --answer", cause: fault, mend: `give an answer that ${chosen?.verifier.name} reads` });
+  const problems = prompts.map((content): Problem => {
+    const reference = answer === undefined ? ({ state: "none", version: 0 } as const) : ({ state: "gold", answer, version: 0 } as const);
+    return { key: hashJson({ prompt: content }).slice(0, 20), prompt: [{ role: "user", content }], reference };
+  });
+  return { problems, ...(chosen ?? { verifier: verifierOf("none", () => unscored("no-reference"), "1") }), notes: [] };
+}

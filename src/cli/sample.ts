@@ -1,0 +1,98 @@
+/** `touchstone sample`: responses of a policy with their verdicts, to be looked at or written as JSONL. */
+
+import { once } from "node:events";
+import { createWriteStream } from "node:fs";
+import { rename } from "node:fs/promises";
+import type { Command } from "commander";
+import { ConfigError } from "../core/errors.js";
+import type { Json } from "../core/json.js";
+import type { Problem } from "../core/problem.js";
+import { type EvaluatedSample, publicProblem } from "../evaluate/samples.js";
+import { sampleJson } from "../evaluate/store.js";
+import { type DecoderFlags, decoderOptions, measure } from "./measure.js";
+import { modelHelp } from "./model.js";
+import { colours, print } from "./output.js";
+import { type ProblemFlags, posedProblems, problemOptions } from "./problems.js";
+
+interface SampleFlags extends ProblemFlags, DecoderFlags {
+  readonly out?: string;
+  readonly json?: true;
+}
+
+export function define(command: Command): void {
+  command.usage("MODEL [options]").argument("<model>", modelHelp);
+  command
+    .option("--prompt <text>", "a user message; may be given several times", (text: string, before: readonly string[] = []) => [...before, text])
+    .option("--answer <text>", "reference answer of --prompt, for --verifier");
+  decoderOptions(problemOptions(command))
+    .option("--out <file>", "write one JSON object a response to a file")
+    .option("--json", "print one JSON object a response")
+    .addHelpText(
+      "after",
+      `
+Of a task one problem is posed, of a data file all, unless --n-problems says otherwise. An object has the problem with its
+reference, the response as token ids and text, its log-prob (at the temperature, and raw at 1), why it stopped and its verdict.
+
+Examples:
+  $ touchstone sample runs/first@best --task chain --n 3
+  $ touchstone sample my-model --prompt "7+5*2=" --temperature 0.7
+  $ touchstone sample my-model --prompt "7+5=" --answer 12 --verifier number
+  $ touchstone sample my-model --data test.jsonl --verifier number --n 8 --out rollouts.jsonl`,
+    )
+    .action(sample);
+}
+
+async function sample(model: string, flags: SampleFlags): Promise<void> {
+  const { out, json } = flags;
+  if (out !== undefined && json) throw new ConfigError({ place: "option --json", cause: "it prints what --out writes", mend: "give one of the two" });
+  if (flags.greedy && (flags.n ?? 1) > 1)
+    throw new ConfigError({ place: "option --greedy", cause: `${flags.n} samples a problem would all be the same`, mend: "give --n 1, or leave --greedy out" });
+  const posed = await posedProblems(flags, flags.seed ?? 0, flags.task === undefined ? Number.MAX_SAFE_INTEGER : 1);
+  const { evaluation } = await measure({ model, posed, flags, k: [1], silent: json === true });
+  for (const line of posed.notes) process.stderr.write(`note: ${line}\n`);
+  const problems = new Map(posed.problems.map((problem) => [problem.key, problem]));
+  const { samples, metrics } = evaluation;
+  const lines = (): string[] => samples.map((each) => JSON.stringify(rolloutJson(problems.get(each.problem)!, each)));
+  if (json) print(lines().join("\n"));
+  else if (out !== undefined) {
+    await writeWhole(out, lines());
+    print(`${samples.length} responses to ${metrics.problems} problems are in ${out}: ${metrics.verdicts.accept} accepted, ${metrics.unscored} unscored`);
+  } else print(rolloutsText(posed.problems, samples).join("\n"));
+}
+
+function rolloutJson(problem: Problem, sample: EvaluatedSample): Json {
+  return { ...(sampleJson(sample) as { [key: string]: Json }), problem: publicProblem(problem) as unknown as Json };
+}
+
+/** Writes lines beside a file and renames it, so that it is there whole or not at all. */
+async function writeWhole(file: string, lines: readonly string[]): Promise<void> {
+  const beside = `${file}.${process.pid}.part`;
+  const stream = createWriteStream(beside);
+  for (const line of lines) if (!stream.write(`${line}\n`)) await once(stream, "drain");
+  stream.end();
+  await once(stream, "close");
+  await rename(beside, file);
+}
+
+function rolloutsText(problems: readonly Problem[], samples: readonly EvaluatedSample[]): string[] {
+  const paint = colours(process.stdout);
+  const indented = (text: string): string[] => text.split("\n").map((line) => `    ${line}`);
+  return problems.flatMap(({ key, prompt, reference }) => [
+    paint.bold(`problem ${key}${reference.answer === undefined ? "" : `, reference ${JSON.stringify(reference.answer)}`}`),
+    ...prompt.flatMap(({ role, content }) => [`  ${role}`, ...indented(content)]),
+    ...samples
+      .filter(({ problem }) => problem === key)
+      .flatMap((each) => [
+        `  ${each.member}: ${verdictText(each, paint)}, ${each.ids.length} tokens, log-prob ${each.logp.toFixed(2)}, ended by ${each.stop}`,
+        ...indented(each.text),
+      ]),
+    "",
+  ]);
+}
+
+function verdictText({ verdict, answer }: EvaluatedSample, paint: ReturnType<typeof colours>): string {
+  const read = answer === null || answer.includes("\n") ? "" : `, read ${JSON.stringify(answer)}`;
+  if (verdict.kind === "accept") return `${paint.green("accept")}${read}`;
+  if (verdict.kind === "reject") return `${paint.red("reject")} (${verdict.reason})${read}`;
+  return verdict.kind === "partial" ? `partial ${verdict.score}` : `${paint.yellow("unscored")} (${verdict.reason})`;
+}
