@@ -51,7 +51,7 @@ export function distributions(t: Tensors, shape: Shape, ids: readonly number[], 
   const values: Float64Array[][] = Array.from({ length: shape.layers }, () => []);
   const embedding = t["model.embed_tokens.weight"];
   return ids.map((id, position) => {
-    let x = embedding.slice(id * width, (id + 1) * width);
+    let x: Float64Array = embedding.slice(id * width, (id + 1) * width);
     for (let layer = 0; layer < shape.layers; layer++) {
       const w = (name: string): Float64Array => t[`model.layers.${layer}.${name}.weight`];
       const h = rms(x, w("input_layernorm"), epsilon);
