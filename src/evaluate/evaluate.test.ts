@@ -13,6 +13,7 @@ import { startPool } from "../verify/pool.js";
 import { verifierOf } from "../verify/simple.js";
 import { type EvaluateOptions, evaluate, type Progress } from "./evaluate.js";
 import { estimateOf, metricsOf } from "./metrics.js";
+import { rejudged } from "./rejudge.js";
 import { readStore, type StoreConditions, writeStore } from "./store.js";
 
 const tokenizer = alphabetTokenizer(["a", "b", "c"]);
@@ -191,6 +192,15 @@ describe("a sample store", () => {
     expect(store.meta).toMatchObject({ problems: 20, samples: 80, weights: "policy@0", decoder: { n: 4 } });
     expect(metricsOf(store.samples, { k: [1, 4], seed: 7 })).toEqual(metrics);
     expect(estimateOf(metricsOf(store.samples, { k: [3], seed: 7 }), "pass", 3)!.value).toBeGreaterThan(estimateOf(metrics, "pass", 1)!.value!);
+  });
+
+  it("gives another verifier's numbers, as an evaluation with it would have", async () => {
+    const engine = await engineOf();
+    const loose = verifierOf("starts", ({ response, reference }) => response.startsWith(String(reference)));
+    const direct = await evaluate(engine, options({ verifier: loose }));
+    const samples = await rejudged(await readStore(join(folder, "one")), loose);
+    expect(samples).toEqual(direct.samples);
+    expect(metricsOf(samples, { k: [1, 4], seed: 7 })).toEqual(direct.metrics);
   });
 
   it("has the same bytes for the same evaluation, and leaves nothing beside", async () => {
