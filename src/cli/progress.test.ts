@@ -44,6 +44,14 @@ describe("the progress line", () => {
     }
   });
 
+  it("takes a terminal that does not know its width for one of 80", () => {
+    const stream = recorder(true, 0);
+    const progress = new Progress({ label: "doctor", stream });
+    progress.waitFor("copies");
+    expect(shown(stream.text())).toBe("doctor: waiting for copies");
+    progress.end();
+  });
+
   it("is a plain line now and then elsewhere, and says what is awaited while nothing moves", () => {
     const stream = recorder(false);
     const progress = new Progress({ label: "train", total: 100, stream });

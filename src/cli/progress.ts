@@ -104,7 +104,7 @@ export class Progress {
     const tail = [`${this.done}/${total}`, ...parts].join(" · ");
     if (!bar) return `${label}: ${tail}`;
     // On a narrow terminal the bar gives way before the words do. The last column stays free.
-    const free = (this.stream.columns ?? 80) - label.length - 3;
+    const free = (this.stream.columns || 80) - label.length - 3;
     const width = Math.max(narrowBar, Math.min(barWidth, free - tail.length));
     const full = Math.round(share * width);
     const paint = colours(this.stream);
@@ -114,7 +114,7 @@ export class Progress {
 
   /** A drawn line must not wrap, or the next one leaves half of it behind. */
   private fit(text: string, drawn: boolean): string {
-    return drawn ? text.slice(0, (this.stream.columns ?? 80) - 1) : text;
+    return drawn ? text.slice(0, (this.stream.columns || 80) - 1) : text;
   }
 
   private remaining(now: number): string {
