@@ -2,9 +2,9 @@
 import { Command, CommanderError } from "commander";
 import { ConfigError } from "../core/errors.js";
 import { nearestName } from "../core/options.js";
+import { packageVersion } from "../core/version.js";
 import { type CommandEntry, commands } from "./commands.js";
 import { colours } from "./output.js";
-import { packageVersion } from "./version.js";
 
 /** Runs the command line `args` (without node and script). Throws ConfigError for a wrong usage, and what the command throws. */
 export async function runProgram(args: readonly string[], entries: readonly CommandEntry[] = commands): Promise<void> {

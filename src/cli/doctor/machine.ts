@@ -1,9 +1,9 @@
 /** What the doctor can say of a machine without computing anything. */
 import { readFileSync } from "node:fs";
 import { arch, availableParallelism, cpus, platform, release, totalmem } from "node:os";
+import { packageVersion } from "../../core/version.js";
 import { availableMemory } from "../../engine/onnx/memory.js";
 import { runtimeVersion } from "../../engine/onnx/runtime.js";
-import { packageVersion } from "../version.js";
 
 export interface Machine {
   readonly versions: { readonly touchstone: string; readonly node: string; readonly onnxruntime: string };
