@@ -30,7 +30,9 @@ export async function* draw(requests: readonly Request[], parts: DrawParts): Asy
     for await (const sample of parts.sample(requests.map(sampleRequest))) {
       const request = requests[sample.index] as Request;
       const text = parts.decode(sample.ids);
-      const judged = parts.judge(request.problem, text, sample.stop === "length").then((verdict) => inbox.put(trajectoryOf(request, sample, text, verdict, parts)));
+      const judged = parts
+        .judge(request.problem, text, sample.stop === "length")
+        .then((verdict) => inbox.put(trajectoryOf(request, sample, text, verdict, parts)));
       judged.catch((error: unknown) => inbox.fail(error));
       judging.push(judged);
     }

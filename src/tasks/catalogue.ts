@@ -15,7 +15,11 @@ export const taskNames: readonly string[] = Object.keys(modules);
 export async function namedTask(name: string, options: Json = {}, folder = ".", place = "task"): Promise<{ task: Task; source: VerifierSource }> {
   const path = Object.hasOwn(modules, name) ? modules[name] : undefined;
   if (path === undefined && !isModulePath(name)) {
-    throw new ConfigError({ place, cause: `there is no task "${name}"`, mend: `${suggestion(name, taskNames)}, or give the path of a module that exports one` });
+    throw new ConfigError({
+      place,
+      cause: `there is no task "${name}"`,
+      mend: `${suggestion(name, taskNames)}, or give the path of a module that exports one`,
+    });
   }
   const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
   const source: VerifierSource =

@@ -59,7 +59,13 @@ export function jsonlTask(options: JsonlOptions, verifier: Verifier): JsonlTask 
       data: { faults: faults.slice(0, 1000) },
     });
   }
-  const make = defineTask({ name: basename(file), version: verifierId(verifier), rows: () => rows, verifier, shares: { eval: eval_share, train: 1 - eval_share, warm: 0 } });
+  const make = defineTask({
+    name: basename(file),
+    version: verifierId(verifier),
+    rows: () => rows,
+    verifier,
+    shares: { eval: eval_share, train: 1 - eval_share, warm: 0 },
+  });
   return { task: make(), skipped: faults };
 }
 
@@ -87,7 +93,8 @@ function rowOf(line: string, options: JsonlOptions): Row | string {
   const answer = record[options.answer_column] as Json;
   if (answer === null || answer === "") return `its ${options.answer_column} is empty`;
   const key = options.key_column === undefined ? undefined : record[options.key_column];
-  if (key !== undefined && !((typeof key === "string" && key !== "") || Number.isSafeInteger(key))) return `its ${options.key_column} is neither a text nor a whole number`;
+  if (key !== undefined && !((typeof key === "string" && key !== "") || Number.isSafeInteger(key)))
+    return `its ${options.key_column} is neither a text nor a whole number`;
   const solution = options.solution_column === undefined ? undefined : record[options.solution_column];
   if (solution !== undefined && typeof solution !== "string") return `its ${options.solution_column} is not a text`;
   return { prompt, answer, ...(key === undefined ? {} : { key: String(key) }), ...(solution === undefined ? {} : { solution }) };
@@ -116,7 +123,10 @@ function* linesOf(file: string): Generator<string> {
   try {
     fd = openSync(file, "r");
   } catch (error) {
-    throw new DataError({ place: file, cause: `it cannot be read (${(error as NodeJS.ErrnoException).code})`, mend: "give the path of a JSONL file" }, { cause: error });
+    throw new DataError(
+      { place: file, cause: `it cannot be read (${(error as NodeJS.ErrnoException).code})`, mend: "give the path of a JSONL file" },
+      { cause: error },
+    );
   }
   try {
     const buffer = new Uint8Array(2 ** 20);
@@ -128,7 +138,10 @@ function* linesOf(file: string): Generator<string> {
       try {
         got = readSync(fd, buffer);
       } catch (error) {
-        throw new DataError({ place: file, cause: `it cannot be read (${(error as NodeJS.ErrnoException).code})`, mend: "give the path of a JSONL file" }, { cause: error });
+        throw new DataError(
+          { place: file, cause: `it cannot be read (${(error as NodeJS.ErrnoException).code})`, mend: "give the path of a JSONL file" },
+          { cause: error },
+        );
       }
       const pieces = (rest + decoder.decode(buffer.subarray(0, got), { stream: got > 0 })).split("\n");
       rest = pieces.pop() as string;
@@ -137,7 +150,11 @@ function* linesOf(file: string): Generator<string> {
         number++;
       }
       if (rest.length > longestLine) {
-        throw new DataError({ place: `${file}, line ${number}`, cause: `it is longer than ${longestLine / 2 ** 20} MB`, mend: "give a file with one JSON object a line" });
+        throw new DataError({
+          place: `${file}, line ${number}`,
+          cause: `it is longer than ${longestLine / 2 ** 20} MB`,
+          mend: "give a file with one JSON object a line",
+        });
       }
       if (got === 0) break;
     }

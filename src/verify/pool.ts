@@ -163,7 +163,8 @@ class Threads implements JudgePool {
       worker.once("message", (answer: Answer) =>
         settle(() => {
           if ("ready" in answer && answer.ready === expected) resolve();
-          else reject(fault("ready" in answer ? `it made ${answer.ready} instead of ${expected}` : "failed" in answer ? answer.failed : "it spoke out of turn"));
+          else
+            reject(fault("ready" in answer ? `it made ${answer.ready} instead of ${expected}` : "failed" in answer ? answer.failed : "it spoke out of turn"));
         }),
       );
       worker.once("error", (error: Error) => settle(() => reject(fault(error.message))));

@@ -35,10 +35,12 @@ export interface CheckpointRequest {
   readonly score?: number;
 }
 
-/** Which checkpoints stay: the last n, and the one with the highest score (of equals the earliest). */
+/** Which checkpoints stay: the last n, the one with the highest score (of equals the earliest), and the first of all. */
 export interface Keep {
   readonly last: number;
   readonly best: boolean;
+  /** Default false. */
+  readonly first?: boolean;
 }
 
 export class Checkpoints {
@@ -173,7 +175,7 @@ export class Checkpoints {
     const steps = this.steps();
     const best = keep.best ? this.best() : undefined;
     for (const step of steps.slice(0, Math.max(0, steps.length - keep.last))) {
-      if (step === best) continue;
+      if (step === best || (keep.first && step === steps[0])) continue;
       const gone = `${this.folder}/${leaving}${nameOf(step)}`;
       this.files.rename(this.pathOf(step), gone);
       this.files.remove(gone);

@@ -1,0 +1,109 @@
+/** The rollout of one step: from the resolved slots of selection and rollout to the batch that is trained on. */
+import { ArgumentError, DataError } from "../core/errors.js";
+import { notesOf, restoreNotes } from "../core/note.js";
+import { type Batch, type Group, type Trajectory, trained } from "../core/trajectory.js";
+import type { Sequence } from "../engine/contract.js";
+import type { Outcome } from "../methods/contract.js";
+import type { Resolved } from "../methods/resolve.js";
+import { policy, type StepLab } from "./lab.js";
+
+export interface CollectOptions {
+  readonly unscored: "drop-sample" | "drop-group";
+  /** Identity of the policy's weights at this step; undefined until the engine has told it. */
+  readonly weights: string | undefined;
+}
+
+export interface Collected {
+  readonly batch: Batch;
+  readonly outcomes: readonly Outcome[];
+  /** Groups left out because a member has no score (`unscored: drop-group`). */
+  readonly droppedGroups: number;
+  /** Sampled tokens of training that are in no group of the batch. */
+  readonly discardedTokens: number;
+}
+
+/** Draws, expands, enriches and checks the groups of a step, in key order, with old log-probs where they differ from behaviour's. */
+export async function collect(method: Resolved, lab: StepLab, options: CollectOptions): Promise<Collected> {
+  let groups: Group[] = [];
+  for await (const group of method.one.allocate.value.run(lab)) groups.push(group);
+  for (const stage of method.stages.enrich) groups = await stage.run(groups, lab);
+  const all = groups.length;
+  if (options.unscored === "drop-group") groups = groups.filter((group) => trained(group).every(({ verdict }) => verdict.kind !== "unscored"));
+  groups.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+  check(lab.step, groups);
+  const batch = { step: lab.step, groups: await withOld(groups, lab, options.weights) };
+  const kept = new Set(batch.groups.flatMap(({ trajectories }) => trajectories.map(({ key }) => key)));
+  const inBatch = new Set(batch.groups.map(({ problem }) => problem.key));
+  const lost = lab.drawn.filter(({ key, purpose }) => purpose === "train" && !kept.has(key));
+  return {
+    batch,
+    outcomes: lab.proposed.map((problem) => ({ problem, trajectories: ofProblem(lab.drawn, problem.key), used: inBatch.has(problem.key) })),
+    droppedGroups: all - groups.length,
+    discardedTokens: lost.reduce((n, { sampled }) => n + sampled.reduce((a, b) => a + b, 0), 0),
+  };
+}
+
+function ofProblem(drawn: readonly Trajectory[], problem: string): Trajectory[] {
+  return drawn.filter((trajectory) => trajectory.problem === problem).sort((a, b) => a.member - b.member || a.turn - b.turn);
+}
+
+function check(step: number, groups: readonly Group[]): void {
+  const place = `rollout of step ${step}`;
+  const keys = new Set<string>();
+  for (const group of groups) {
+    for (const { key, problem, response } of group.trajectories) {
+      const cause =
+        problem !== group.problem.key
+          ? `the group ${group.key} of problem ${group.problem.key} holds ${key} of problem ${problem}`
+          : keys.has(key)
+            ? `two trajectories are named ${key}`
+            : response.length === 0
+              ? `${key} has no token`
+              : undefined;
+      if (cause !== undefined) throw new ArgumentError({ place, cause, mend: "correct the allocate, expand or enrich slot that made it" });
+      keys.add(key);
+    }
+  }
+  const rows = groups.flatMap(trained);
+  if (rows.length > 0 && !rows.some(({ loss }) => loss.includes(1))) {
+    throw new DataError({
+      place,
+      cause: `none of the ${rows.length} answers has a token to train on: all their tokens were forced or observed`,
+      mend: "check the chat template and what forces tokens (a method's prepare or expand)",
+    });
+  }
+}
+
+/** Log-probs under the conditions of training, for trajectories that were drawn under others (C3). */
+async function withOld(groups: readonly Group[], lab: StepLab, weights: string | undefined): Promise<Group[]> {
+  const { temperature } = lab.settings;
+  const needs = (t: Trajectory): boolean => {
+    if (t.purpose !== "train" || t.old !== undefined) return false;
+    const { conditions } = t.behaviour;
+    const sameContext = t.trainedUnder === t.sampledUnder || (sameIds(t.trainedUnder.ids, t.sampledUnder.ids) && !t.trainedUnder.rows && !t.sampledUnder.rows);
+    const sameWeights = weights === undefined ? t.role === "policy" : conditions.weights === weights;
+    return !sameContext || !sameWeights || conditions.temperature !== temperature || conditions.truncation !== undefined;
+  };
+  const missing = groups.flatMap(({ trajectories }) => trajectories.filter(needs));
+  if (missing.length === 0) return [...groups];
+  const sequences = missing.map((t): Sequence => ({ context: t.trainedUnder, response: t.response, weights: policy, temperature }));
+  const scores = await lab.score(sequences);
+  const completed = new Map(
+    missing.map((t, i) => {
+      const conditions = { context: t.trainedUnder.label, weights: scores[i].weights, temperature };
+      const next: Trajectory = { ...t, old: { values: scores[i].logp, conditions } };
+      restoreNotes(next, notesOf(t));
+      return [t, next] as const;
+    }),
+  );
+  return groups.map((group) => {
+    if (!group.trajectories.some((t) => completed.has(t))) return group;
+    const next = { ...group, trajectories: group.trajectories.map((t) => completed.get(t) ?? t) };
+    restoreNotes(next, notesOf(group));
+    return next;
+  });
+}
+
+function sameIds(a: Int32Array, b: Int32Array): boolean {
+  return a.length === b.length && a.every((id, i) => id === b[i]);
+}

@@ -1,0 +1,109 @@
+/** The configuration of a training run: strict, each option with its default. */
+import { z } from "zod";
+import { jsonlOptions } from "../tasks/jsonl.js";
+import { json } from "./store/schema.js";
+
+const count = z.int().min(1);
+const named = z.strictObject({ name: z.string().min(1), options: z.record(z.string(), json).default({}) });
+/** A name, or a name with options. */
+const part = z.union([z.string().min(1), named]);
+
+const schedule = z.strictObject({
+  kind: z
+    .enum(["constant", "linear", "cosine"])
+    .default("constant")
+    .describe("How the learning rate goes after the warm-up; linear and cosine fall to end_lr at the last update."),
+  warmup: z.int().min(0).default(0).describe("Updates in which the rate climbs."),
+  end_lr: z.number().min(0).default(0).describe("Rate after the last update of linear and cosine."),
+});
+
+const optimizer = z.strictObject({
+  rule: z.enum(["adamw", "sgd"]).default("adamw").describe("Update rule."),
+  beta1: z.number().min(0).lt(1).default(0.9).describe("Decay of AdamW's mean; momentum of sgd is `momentum`."),
+  beta2: z.number().min(0).lt(1).default(0.95).describe("Decay of AdamW's mean square."),
+  epsilon: z.number().gt(0).default(1e-8).describe("Added to AdamW's root."),
+  momentum: z.number().min(0).lt(1).default(0).describe("Momentum of sgd."),
+  weight_decay: z.number().min(0).default(0).describe("Decoupled weight decay."),
+});
+
+const evaluation = z.strictObject({
+  every: z.int().min(0).default(0).describe("Steps between evaluations; 0: none."),
+  at_start: z.boolean().default(true).describe("Also before step 1, and after the last step."),
+  problems: count.default(200).describe("Problems that are measured."),
+  samples: count.default(1).describe("Answers a problem."),
+  temperature: z.number().gt(0).default(1).describe("Temperature of these answers."),
+  greedy: z.boolean().default(false).describe("Measure the most likely answer instead of a drawn one."),
+  verifier: part.optional().describe("Evaluation's own verifier; absent: that of the task or data."),
+  data: jsonlOptions.optional().describe("Evaluation's own file; absent: the part of task or data that is held out."),
+  seed: z.int().default(0).describe("Seed of the choice of problems and of the draws; the same at every evaluation."),
+  on_failure: z.enum(["continue", "stop"]).default("continue").describe("Whether training goes on when an evaluation fails; the failure is recorded."),
+});
+
+const limits = z.strictObject({
+  silent_batches: count.default(20).describe("Stop after so many batches in a row without any signal."),
+  gap: z.number().gt(0).default(0.05).describe("Stop when sampler and trainer differ by more than this: mean |difference of log-prob| a token, in nats."),
+});
+
+const checkpoint = z.strictObject({
+  every: z.int().min(0).default(25).describe("Steps between checkpoints; 0: only at the start, at evaluations and at the end."),
+  keep_last: count.default(2).describe("Newest checkpoints that stay; the first and the best stay too."),
+});
+
+const engine = z.strictObject({
+  name: z.enum(["onnx", "table"]).default("onnx").describe("onnx: decoders; table: softmax tables and linear softmax."),
+  threads: count.optional().describe("Threads of each engine process; absent: the processors shared among the workers."),
+  workers: count.default(1).describe("Engine processes."),
+  activations: z.enum(["keep", "recompute"]).optional().describe("Keep activations for the backward pass, or compute them again (less memory)."),
+});
+
+export const trainConfig = z.strictObject({
+  model: z.string().min(1).describe("Folder of the policy to start from."),
+  out: z.string().min(1).describe("Folder of the run; it must be new or empty."),
+  task: part.optional().describe("A task by name or by the path of a module; or give data."),
+  data: jsonlOptions.optional().describe("A JSONL file with mapped columns; or give a task."),
+  verifier: part.optional().describe("Verifier by name; needed with data, instead of the task's own with a task."),
+  method: z
+    .union([part, z.array(part).min(1)])
+    .default("grpo")
+    .describe("A method, or several to be composed."),
+  reference: z.string().min(1).optional().describe("Folder of the role `reference` that a KL is taken to; absent: the policy as it starts."),
+  steps: count.default(100).describe("Batches."),
+  problems: count.default(16).describe("Problems a batch."),
+  group: count.default(8).describe("Answers a problem."),
+  train_problems: count.optional().describe("Problems that are trained on; absent: all there are, or one for each place of the run where they are drawn."),
+  minibatches: count.default(1).describe("Optimizer steps a batch and epoch."),
+  epochs: count.default(1).describe("Passes over each batch."),
+  microbatch: count.optional().describe("Answers in one forward and backward pass; absent: the whole minibatch. Gradients add up."),
+  lr: z.number().min(0).default(1e-5).describe("Peak learning rate."),
+  schedule: schedule.prefault({}),
+  optimizer: optimizer.optional().describe("Absent: the method's, AdamW with 0.9, 0.95 and no decay by default."),
+  max_norm: z.number().gt(0).default(1).describe("Largest gradient norm; a longer gradient is scaled down to it."),
+  temperature: z.number().gt(0).default(1).describe("Temperature of training's answers, and of their log-probs."),
+  max_tokens: count.optional().describe("Response budget in tokens; absent: the task's."),
+  max_prompt_tokens: count.optional().describe("Longest prompt; absent: what the model's length leaves beside the response."),
+  long_prompts: z.enum(["fail", "skip", "truncate"]).default("fail").describe("What becomes of longer prompts; truncate keeps their end."),
+  unscored: z.enum(["drop-sample", "drop-group"]).default("drop-sample").describe("What an answer without a score takes with it."),
+  eval: evaluation.prefault({}),
+  checkpoint: checkpoint.prefault({}),
+  limits: limits.prefault({}),
+  seed: z.int().default(0).describe("Seed of all randomness of training."),
+  engine: engine.prefault({}),
+  verifier_workers: z.int().min(0).max(256).default(0).describe("Threads that judge; 0: the main one. Their number changes no byte."),
+  verifier_deadline_ms: count.default(30_000).describe("Wall-clock backstop for judging one answer."),
+});
+
+/** A configuration with every default filled in. */
+export type TrainConfig = z.output<typeof trainConfig>;
+/** A configuration as it is written. */
+export type TrainConfigInput = z.input<typeof trainConfig>;
+export type Part = z.output<typeof part>;
+
+/** Name and options of a part. */
+export function partOf(value: Part): z.output<typeof named> {
+  return typeof value === "string" ? { name: value, options: {} } : value;
+}
+
+/** Optimizer steps of the whole run. */
+export function updatesOf({ steps, minibatches, epochs }: Pick<TrainConfig, "steps" | "minibatches" | "epochs">): number {
+  return steps * minibatches * epochs;
+}

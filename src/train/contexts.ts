@@ -1,0 +1,85 @@
+/** The contexts of a run's problems: rendered once, with over-long ones refused, left out or cut before step 1. */
+import { DataError, ModelError } from "../core/errors.js";
+import { type Context, type Problem, plainContext } from "../core/problem.js";
+import type { Tokenizer } from "../core/tokenizer.js";
+import type { ModelInfo } from "../engine/contract.js";
+import type { TrainConfig } from "./config.js";
+
+export interface Contexts {
+  /** The problems that are trained on, in order. */
+  readonly problems: readonly Problem[];
+  readonly contexts: ReadonlyMap<string, Context>;
+  readonly skipped: number;
+  readonly truncated: number;
+}
+
+type Limits = Pick<TrainConfig, "long_prompts" | "max_prompt_tokens"> & { readonly max_tokens: number };
+
+/** Renders all prompts; throws DataError for what has no tokens, begins twice, or is too long and may not be. */
+export function renderContexts(problems: readonly Problem[], tokenizer: Tokenizer, model: ModelInfo, config: Limits): Contexts {
+  checkVocabulary(tokenizer, model);
+  const room = model.maxTokens - config.max_tokens;
+  if (room < 1) {
+    throw new DataError({
+      place: "max_tokens",
+      cause: `the response budget of ${config.max_tokens} leaves no place for a prompt in the model's ${model.maxTokens} tokens`,
+      mend: `set it below ${model.maxTokens}`,
+    });
+  }
+  const limit = Math.min(room, config.max_prompt_tokens ?? room);
+  const contexts = new Map<string, Context>();
+  const long: { readonly problem: Problem; readonly length: number }[] = [];
+  const kept: Problem[] = [];
+  for (const problem of problems) {
+    const ids = rendered(problem, tokenizer);
+    if (ids.length > limit) {
+      long.push({ problem, length: ids.length });
+      if (config.long_prompts !== "truncate") continue;
+    }
+    contexts.set(problem.key, plainContext(ids.length > limit ? ids.slice(-limit) : ids));
+    kept.push(problem);
+  }
+  if (long.length > 0 && (config.long_prompts === "fail" || kept.length === 0)) {
+    const [{ problem, length }] = long;
+    throw new DataError({
+      place: `problem ${problem.key}`,
+      cause: `its prompt has ${length} tokens and at most ${limit} fit beside ${config.max_tokens} for the response (${long.length} of ${problems.length} prompts are too long)`,
+      mend: kept.length === 0 ? "lower max_tokens, or give shorter prompts" : "lower max_tokens, or set long_prompts to skip or truncate",
+      data: { long: long.length, limit },
+    });
+  }
+  const truncate = config.long_prompts === "truncate";
+  return { problems: kept, contexts, skipped: truncate ? 0 : long.length, truncated: truncate ? long.length : 0 };
+}
+
+function checkVocabulary(tokenizer: Tokenizer, model: ModelInfo): void {
+  if (tokenizer.size > model.vocabulary) {
+    throw new ModelError({
+      place: "model",
+      cause: `its tokenizer has ${tokenizer.size} tokens and its vocabulary ${model.vocabulary}`,
+      mend: "give the tokenizer that belongs to the model",
+    });
+  }
+  if (tokenizer.eosIds.length === 0) {
+    throw new ModelError({ place: "model", cause: "its tokenizer has no end token, so no response would ever stop", mend: "give a tokenizer with one" });
+  }
+}
+
+function rendered(problem: Problem, tokenizer: Tokenizer): Int32Array {
+  const place = `problem ${problem.key}`;
+  let ids: Int32Array;
+  try {
+    ids = tokenizer.render(problem.prompt, { addGenerationPrompt: true });
+  } catch (error) {
+    if (!(error instanceof DataError)) throw error;
+    throw new DataError(
+      { place, cause: `its prompt has no tokens in this model (${error.message})`, mend: "give the model that fits the task" },
+      { cause: error },
+    );
+  }
+  if (ids.length === 0) throw new DataError({ place, cause: "its prompt is rendered to no token", mend: "check the prompt and the chat template" });
+  if (tokenizer.bosId !== undefined && ids[0] === tokenizer.bosId && ids[1] === tokenizer.bosId) {
+    throw new DataError({ place, cause: "its prompt begins with the beginning token twice", mend: "take it out of the prompt or of the chat template" });
+  }
+  return ids;
+}

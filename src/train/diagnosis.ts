@@ -1,0 +1,94 @@
+/** The numbers of a step's event, and what a first batch gives away. Metrics are computed on what is trained. */
+import type { Json } from "../core/json.js";
+import type { Trajectory } from "../core/trajectory.js";
+import { scoreOf } from "../core/verdict.js";
+import { readStatistics } from "../losses/contract.js";
+import { type Coefficients, groupsWithoutCoefficient } from "../methods/coefficients.js";
+import type { UpdateResult } from "./update.js";
+
+/**
+ * What each number means (also docs/metrics.md):
+ * `reward`: mean score of scored answers, after `reward` and before `adjust` it is the verdict's own; `reward_max`, `reward_min`.
+ * `groups`, `groups_silent`: number of groups, share of them without any coefficient. `rows_trained`: share of answers that went through backward.
+ * `entropy`: mean entropy a sampled token, nats. `tokens_mean`, `tokens_max`: response lengths; `truncated`: share cut off by the budget.
+ * `gap_mean`, `gap_max`, `gap_kl`: sampler against trainer on the same tokens at the same weights. `loss`: its value (0 on-policy is usual; the gradient is what counts).
+ * `grad_norm`: mean norm before clipping over the batch's updates, `grad_clipped`: share of updates that were scaled down, `lr`: rate of the last update.
+ * `clip_low`, `clip_high`, `ratio_max`, `kl_k1`, `kl_k3`, `kl_reference`: from the loss. `unscored`: share of answers without a score.
+ */
+export function metricsOf(c: Coefficients, u: UpdateResult): { [name: string]: number } {
+  const rows = c.rows;
+  const scores = rows.flatMap(({ verdict }) => scoreOf(verdict) ?? []);
+  const lengths = rows.map(({ response }) => response.length);
+  const entropy = mean(rows.flatMap((row) => [...row.entropy].filter((_, t) => row.sampled[t] === 1)));
+  return clean({
+    reward: mean(scores),
+    reward_min: scores.length > 0 ? Math.min(...scores) : undefined,
+    reward_max: scores.length > 0 ? Math.max(...scores) : undefined,
+    unscored: share(rows, ({ verdict }) => verdict.kind === "unscored"),
+    groups: c.batch.groups.length,
+    groups_silent: c.batch.groups.length === 0 ? undefined : groupsWithoutCoefficient(c).length / c.batch.groups.length,
+    rows: rows.length,
+    rows_trained: rows.length === 0 ? undefined : u.rows / rows.length,
+    entropy,
+    tokens_mean: mean(lengths),
+    tokens_max: lengths.length > 0 ? Math.max(...lengths) : undefined,
+    truncated: share(rows, ({ stop }) => stop === "length"),
+    loss: u.loss,
+    updates: u.steps,
+    grad_norm: mean(u.gradNorms),
+    grad_clipped: u.steps === 0 ? undefined : u.clipped / u.steps,
+    ...u.gap.metrics(),
+    ...readStatistics(u.statistics),
+  });
+}
+
+/** Answers by kind of verdict and, for what was not accepted, by reason. */
+export function verdictsOf(rows: readonly Trajectory[]): { readonly [kind: string]: Json } {
+  const kinds: { [kind: string]: number } = { accept: 0, reject: 0, partial: 0, unscored: 0 };
+  const reasons: { [reason: string]: number } = {};
+  for (const { verdict } of rows) {
+    kinds[verdict.kind]++;
+    if ("reason" in verdict) reasons[verdict.reason] = (reasons[verdict.reason] ?? 0) + 1;
+  }
+  return { ...kinds, reasons };
+}
+
+/** What the scores of the first batch warn of, in a sentence; undefined where they vary. */
+export function firstBatchWarning(rows: readonly Trajectory[]): string | undefined {
+  const scores = rows.flatMap(({ verdict }) => scoreOf(verdict) ?? []);
+  if (scores.length === 0) return `no answer of the first batch has a score (${topReason(rows)})`;
+  if (scores.length < 2 || scores.some((score) => score !== scores[0])) return undefined;
+  return `all ${scores.length} answers of the first batch have the score ${scores[0]}${scores[0] === 0 ? ` (${topReason(rows)})` : ""}; nothing can be learnt from equal scores`;
+}
+
+/** Why N batches in a row taught nothing, and what to do. */
+export function silenceExplained(rows: readonly Trajectory[], batches: number): string {
+  const scores = rows.flatMap(({ verdict }) => scoreOf(verdict) ?? []);
+  const start = `${batches} batches in a row brought no signal: in every group all answers have the same score`;
+  if (scores.length === 0) return `${start}, or none (${topReason(rows)}); mend the verifier or its references`;
+  if (scores.every((score) => score === 1))
+    return `${start}, in the last batch 1; the problems are too easy for this policy now: give harder ones, or be content`;
+  if (scores.every((score) => score === 0)) {
+    return `${start}, in the last batch 0 (${topReason(rows)}); the problems are too hard, or the prompt does not ask for what the verifier reads: look at the rollouts, give easier problems or larger groups`;
+  }
+  return `${start}; give problems that are solved sometimes, larger groups, or a higher temperature`;
+}
+
+function topReason(rows: readonly Trajectory[]): string {
+  const { reasons } = verdictsOf(rows) as { readonly reasons: { readonly [reason: string]: number } };
+  const [top] = Object.entries(reasons).sort(([, a], [, b]) => b - a);
+  return top === undefined ? "no reason was given" : `most often: ${top[0]}`;
+}
+
+function mean(values: readonly number[]): number | undefined {
+  return values.length === 0 ? undefined : values.reduce((a, b) => a + b, 0) / values.length;
+}
+
+function share(rows: readonly Trajectory[], test: (row: Trajectory) => boolean): number | undefined {
+  return rows.length === 0 ? undefined : rows.filter(test).length / rows.length;
+}
+
+/** Numbers that exist; what is not finite never reaches an event. */
+function clean(numbers: { readonly [name: string]: number | undefined }): { [name: string]: number } {
+  return Object.fromEntries(Object.entries(numbers).filter((entry): entry is [string, number] => entry[1] !== undefined && Number.isFinite(entry[1])));
+}

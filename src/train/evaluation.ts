@@ -1,0 +1,65 @@
+/** The evaluation of a run: its own problems, its own verifier, the same draws every time. */
+import type { Json } from "../core/json.js";
+import type { Problem } from "../core/problem.js";
+import type { Tokenizer } from "../core/tokenizer.js";
+import type { Engine } from "../engine/contract.js";
+import { evaluate } from "../evaluate/evaluate.js";
+import type { Verifier } from "../verify/contract.js";
+import type { JudgePool } from "../verify/pool.js";
+import type { TrainConfig } from "./config.js";
+import { policy } from "./lab.js";
+
+export interface EvaluationParts {
+  readonly problems: readonly Problem[];
+  readonly verifier: Verifier;
+  readonly judges: JudgePool;
+  readonly tokenizer: Tokenizer;
+  readonly maxTokens: number;
+  readonly config: TrainConfig["eval"];
+}
+
+export interface Evaluated {
+  /** Mean score; what keep-best compares. Absent where nothing could be scored. */
+  readonly score?: number;
+  /** For the event. */
+  readonly data: { readonly [name: string]: Json };
+  /** For metrics, under `eval.`. */
+  readonly numbers: { readonly [name: string]: number };
+  readonly tokens: number;
+  readonly warnings: readonly string[];
+}
+
+/** Measures the policy as it is now. */
+export async function measurePolicy(engine: Engine, parts: EvaluationParts, onProgress: (done: number, total: number) => void): Promise<Evaluated> {
+  const { problems, verifier, judges, tokenizer, maxTokens, config } = parts;
+  const { samples, temperature, greedy, seed } = config;
+  const { metrics, weights, warnings } = await evaluate(engine, {
+    weights: policy,
+    problems,
+    verifier,
+    judge: (problem, response, truncated) => judges.judge(problem, response, truncated),
+    tokenizer,
+    n: greedy ? 1 : samples,
+    temperature,
+    greedy,
+    maxTokens,
+    seed,
+    onProgress: ({ done, total }) => onProgress(done, total),
+  });
+  const average = metrics.estimates.find(({ name }) => name === "avg");
+  const score = average?.value ?? undefined;
+  const data = {
+    weights,
+    ...(score === undefined ? {} : { score }),
+    problems: metrics.problems,
+    samples: metrics.samples,
+    unscored: metrics.unscored,
+    estimates: metrics.estimates.map((estimate) => ({ ...estimate, n: { ...estimate.n }, interval: estimate.interval && { ...estimate.interval } })),
+    verdicts: { ...metrics.verdicts },
+    reasons: { ...metrics.reasons },
+    tokens_mean: metrics.tokens.mean,
+    entropy: metrics.entropy,
+  } as { readonly [name: string]: Json };
+  const numbers = { ...(score === undefined ? {} : { "eval.score": score }), "eval.tokens_mean": metrics.tokens.mean };
+  return { ...(score === undefined ? {} : { score }), data, numbers, tokens: metrics.tokens.total, warnings };
+}

@@ -1,0 +1,35 @@
+/** How far sampler and trainer differ on the same tokens, weights, context and temperature: |difference| and KL. */
+import type { Trajectory } from "../core/trajectory.js";
+import type { Scores } from "../engine/contract.js";
+
+/** Sums over tokens that can be compared. */
+export class Gap {
+  private tokens = 0;
+  private absolute = 0;
+  private most = 0;
+  private k3 = 0;
+
+  /** Adds one trajectory: its behaviour log-probs against those of the trainer at the weights that drew it. */
+  add(trajectory: Trajectory, trainer: Scores): void {
+    if (trajectory.old !== undefined) return; // sampled under other conditions than trained: nothing to compare
+    const { values } = trajectory.behaviour;
+    for (let t = 0; t < values.length; t++) {
+      if (!trajectory.sampled[t]) continue;
+      const difference = trainer.logp[t] - values[t];
+      this.tokens++;
+      this.absolute += Math.abs(difference);
+      this.most = Math.max(this.most, Math.abs(difference));
+      this.k3 += Math.expm1(Math.min(difference, 20)) - difference;
+    }
+  }
+
+  /** Mean |difference|, in nats a token; 0 where there was nothing to compare. */
+  get mean(): number {
+    return this.tokens === 0 ? 0 : this.absolute / this.tokens;
+  }
+
+  /** `gap_mean`, `gap_max`: |difference of log-prob| a token; `gap_kl`: KL(sampler, trainer) estimated by k3 on the sampled tokens. */
+  metrics(): { [name: string]: number } {
+    return this.tokens === 0 ? {} : { gap_mean: this.mean, gap_max: this.most, gap_kl: this.k3 / this.tokens };
+  }
+}

@@ -1,0 +1,184 @@
+/** What a run trains on and is measured by, found and checked before anything starts. */
+import { ConfigError, DataError } from "../core/errors.js";
+import { hashJson, type Json } from "../core/json.js";
+import type { Problem } from "../core/problem.js";
+import { namedTask } from "../tasks/catalogue.js";
+import type { Task } from "../tasks/contract.js";
+import { jsonlTask } from "../tasks/jsonl.js";
+import { namedVerifier } from "../verify/catalogue.js";
+import { type Verifier, verifierId } from "../verify/contract.js";
+import type { VerifierSource } from "../verify/source.js";
+import { type Part, partOf, type TrainConfig } from "./config.js";
+
+export interface Inputs {
+  readonly problems: readonly Problem[];
+  readonly verifier: Verifier;
+  readonly source?: VerifierSource;
+  /** Present when the run is evaluated. */
+  readonly evaluation?: { readonly problems: readonly Problem[]; readonly verifier: Verifier; readonly source?: VerifierSource };
+  /** The task's own, for policies that start from nothing. */
+  readonly tokenizer?: Task["tokenizer"];
+  /** The configuration with what the task decides: max_tokens, train_problems, eval.problems. */
+  readonly config: TrainConfig & { readonly max_tokens: number };
+  /** Hash of all problems and verifiers: a resume refuses another. */
+  readonly data: string;
+  /** What the user should hear: lines that were left out. */
+  readonly notes: readonly string[];
+}
+
+interface Judge {
+  readonly verifier: Verifier;
+  readonly source?: VerifierSource;
+}
+
+/** Loads tasks, files and verifiers. `given`: a task made in the program. Throws ConfigError or DataError in one sentence. */
+export async function loadInputs(config: TrainConfig, given: Task | undefined): Promise<Inputs> {
+  const notes: string[] = [];
+  const { task, judge } = await trainingTask(config, given, notes);
+  const size = task.size("train");
+  if (size === 0) throw new DataError({ place: placeOf(config), cause: "it has no problem to train on", mend: "lower eval_share, or give more problems" });
+  const wanted = config.train_problems ?? (Number.isFinite(size) ? size : config.steps * config.problems);
+  if (config.problems > wanted) {
+    throw new ConfigError({
+      place: "problems",
+      cause: `a batch takes ${config.problems} different problems, and there are ${wanted}`,
+      mend: wanted === size ? `set it to at most ${wanted}` : `set it to at most train_problems, or raise those`,
+    });
+  }
+  const problems = task.problems("train", wanted, config.seed);
+  checkReferences(problems, judge.verifier, placeOf(config));
+  checkKeys(problems, placeOf(config));
+  const maxTokens = config.max_tokens ?? task.maxTokens;
+  if (maxTokens === undefined) {
+    throw new ConfigError({
+      place: "max_tokens",
+      cause: `it is missing, and ${task.name} does not say how long an answer may be`,
+      mend: "give the response budget in tokens",
+    });
+  }
+  const evaluation = config.eval.every === 0 ? undefined : await evaluationInputs(config, task, judge, notes);
+  if (evaluation) checkApart(problems, evaluation.problems);
+  const resolved = {
+    ...config,
+    train_problems: wanted,
+    max_tokens: maxTokens,
+    eval: { ...config.eval, ...(evaluation ? { problems: evaluation.problems.length } : {}) },
+  };
+  const identity = {
+    problems: problems.map(publicJson),
+    verifier: verifierId(judge.verifier),
+    ...(evaluation ? { evaluation: evaluation.problems.map(publicJson), evaluation_verifier: verifierId(evaluation.verifier) } : {}),
+  };
+  return {
+    problems,
+    ...judge,
+    ...(evaluation ? { evaluation } : {}),
+    ...(task.tokenizer ? { tokenizer: task.tokenizer } : {}),
+    config: resolved,
+    data: hashJson(identity as unknown as Json),
+    notes,
+  };
+}
+
+const publicJson = (problem: Problem): Json => problem as unknown as Json;
+
+function placeOf({ task, data }: TrainConfig): string {
+  return data !== undefined ? data.file : `task ${task === undefined ? "" : partOf(task).name}`;
+}
+
+async function trainingTask(config: TrainConfig, given: Task | undefined, notes: string[]): Promise<{ task: Task; judge: Judge }> {
+  const own = config.verifier === undefined ? undefined : await verifierOfPart(config.verifier, "verifier");
+  if (given !== undefined) return { task: given, judge: own ?? { verifier: given.verifier } };
+  if (config.task !== undefined && config.data !== undefined) {
+    throw new ConfigError({ place: "task, data", cause: "both are given", mend: "train on one of them" });
+  }
+  if (config.task !== undefined) {
+    const { name, options } = partOf(config.task);
+    const { task, source } = await namedTask(name, options, ".", "task");
+    return { task, judge: own ?? { verifier: task.verifier, source } };
+  }
+  if (config.data === undefined) throw new ConfigError({ place: "task", cause: "there is nothing to train on", mend: "give a task, or data with a verifier" });
+  if (own === undefined) {
+    throw new ConfigError({
+      place: "verifier",
+      cause: "it is missing, and a file does not say how its answers are compared",
+      mend: "name one: exact or number",
+    });
+  }
+  const { task, skipped } = jsonlTask(config.data, own.verifier);
+  noteSkipped(notes, config.data.file, skipped);
+  return { task, judge: own };
+}
+
+async function evaluationInputs(config: TrainConfig, task: Task, judge: Judge, notes: string[]): Promise<NonNullable<Inputs["evaluation"]>> {
+  const own = config.eval.verifier === undefined ? judge : await verifierOfPart(config.eval.verifier, "eval.verifier");
+  let source = task;
+  if (config.eval.data !== undefined) {
+    // A file given for evaluation is all for evaluation, unless it says otherwise.
+    const { task: held, skipped } = jsonlTask({ ...config.eval.data, eval_share: config.eval.data.eval_share || 1 }, own.verifier);
+    noteSkipped(notes, config.eval.data.file, skipped);
+    source = held;
+  }
+  const size = source.size("eval");
+  const place = config.eval.data?.file ?? placeOf(config);
+  if (size === 0) {
+    throw new DataError({
+      place,
+      cause: "no problem is held out for evaluation",
+      mend: "set data.eval_share (0.1, say), give eval.data, or set eval.every to 0",
+    });
+  }
+  const problems = source.problems("eval", Math.min(config.eval.problems, size), config.eval.seed);
+  checkReferences(problems, own.verifier, place);
+  checkKeys(problems, place);
+  return { problems, ...own };
+}
+
+async function verifierOfPart(part: Part, place: string): Promise<Judge> {
+  const { name, options } = partOf(part);
+  return namedVerifier(name, options, place);
+}
+
+function noteSkipped(notes: string[], file: string, skipped: readonly string[]): void {
+  if (skipped.length > 0) notes.push(`${skipped.length} lines of ${file} were left out (the first: ${skipped[0]})`);
+}
+
+/** Every reference, by the verifier that will be asked: it need not be the one that the data was loaded with. */
+function checkReferences(problems: readonly Problem[], verifier: Verifier, place: string): void {
+  for (const { key, reference } of problems) {
+    const fault = reference.answer === undefined ? undefined : verifier.checkReference(reference.answer);
+    if (fault === undefined) continue;
+    throw new DataError({
+      place: `${place}, problem ${key}`,
+      cause: `its answer is refused by the verifier ${verifier.name}: ${fault}`,
+      mend: "mend the answer, or name another verifier",
+      data: { problem: key },
+    });
+  }
+}
+
+function checkKeys(problems: readonly Problem[], place: string): void {
+  const seen = new Set<string>();
+  for (const { key } of problems) {
+    if (seen.has(key))
+      throw new DataError({
+        place,
+        cause: `two problems have the key ${JSON.stringify(key)}`,
+        mend: "give each its own: randomness and statistics are keyed by it",
+      });
+    seen.add(key);
+  }
+}
+
+function checkApart(training: readonly Problem[], held: readonly Problem[]): void {
+  const keys = new Set(training.map(({ key }) => key));
+  const prompts = new Set(training.map(({ prompt }) => JSON.stringify(prompt)));
+  const common = held.filter(({ key, prompt }) => keys.has(key) || prompts.has(JSON.stringify(prompt)));
+  if (common.length === 0) return;
+  throw new DataError({
+    place: "eval",
+    cause: `${common.length} of its ${held.length} problems are trained on too (the first: ${common[0].key})`,
+    mend: "evaluate on problems that are held out",
+    data: { common: common.length },
+  });
+}

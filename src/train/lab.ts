@@ -1,0 +1,186 @@
+/** What the slots of a method may use: the lab of one step, with its tokens booked and its scores memoised. */
+import { type Context, type Message, type Problem, plainContext } from "../core/problem.js";
+import { randomKey } from "../core/random.js";
+import type { Tokenizer } from "../core/tokenizer.js";
+import type { Trajectory } from "../core/trajectory.js";
+import type { Verdict } from "../core/verdict.js";
+import type { Engine, Sample, SampleRequest, Scores, ScoreWant, Sequence, WeightsRef } from "../engine/contract.js";
+import type { Booking, Lab, ProblemSource, Request, Settings, Step } from "../methods/contract.js";
+import type { Resolved } from "../methods/resolve.js";
+import { coalesced, type SampleCall } from "../rollout/coalesce.js";
+import { draw } from "../rollout/draw.js";
+import type { Ledger } from "./ledger.js";
+
+/** The same for all steps of a run. */
+export interface LabParts {
+  readonly engine: Engine;
+  readonly tokenizer: Tokenizer;
+  readonly settings: Settings;
+  readonly problems: ProblemSource;
+  /** Contexts of the run's own problems, as checked and, where asked for, truncated before step 1. */
+  readonly contexts: ReadonlyMap<string, Context>;
+  readonly roles: ReadonlySet<string>;
+  readonly seed: number;
+  readonly judge: (problem: Problem, response: string, truncated: boolean) => Promise<Verdict>;
+  readonly ledger: Ledger;
+  readonly method: Resolved;
+  readonly policyVersion: () => number;
+}
+
+export const policy: WeightsRef = { role: "policy" };
+
+/** What the slots of one step share. */
+interface Shared {
+  readonly sample: SampleCall;
+  readonly memo: Map<string, Scores>;
+  readonly proposed: Problem[];
+  readonly drawn: Trajectory[];
+}
+
+export class StepLab implements Step {
+  readonly settings: Settings;
+  readonly problems: ProblemSource;
+  readonly engine: Lab["engine"];
+  readonly roles: ReadonlySet<string>;
+  readonly policy = policy;
+  readonly weights: Lab["weights"];
+  readonly tokenizer: Tokenizer;
+  private readonly shared: Shared;
+
+  constructor(
+    private readonly parts: LabParts,
+    readonly step: number,
+    private readonly booking: Booking = "train",
+    shared?: Shared,
+  ) {
+    this.settings = parts.settings;
+    this.problems = parts.problems;
+    this.engine = parts.engine.info;
+    this.roles = parts.roles;
+    this.weights = parts.engine.weights;
+    this.tokenizer = parts.tokenizer;
+    this.shared = shared ?? { sample: coalesced((requests) => parts.engine.sample(requests)), memo: new Map(), proposed: [], drawn: [] };
+  }
+
+  /** Problems proposed so far, in order. */
+  get proposed(): readonly Problem[] {
+    return this.shared.proposed;
+  }
+
+  /** Trajectories drawn so far, in the order of arrival. */
+  get drawn(): readonly Trajectory[] {
+    return this.shared.drawn;
+  }
+
+  book(purpose: Booking): StepLab {
+    return new StepLab(this.parts, this.step, purpose, this.shared);
+  }
+
+  render(messages: readonly Message[], label = "plain"): Context {
+    return plainContext(this.tokenizer.render(messages, { addGenerationPrompt: true }), label);
+  }
+
+  async *sample(requests: readonly SampleRequest[]): AsyncGenerator<Sample> {
+    for await (const sample of this.shared.sample(requests)) {
+      this.parts.ledger.book(
+        "sampled",
+        this.booking,
+        sample.sampled.reduce((n, m) => n + m, 0),
+      );
+      yield sample;
+    }
+  }
+
+  async score(sequences: readonly Sequence[], want: ScoreWant = {}): Promise<Scores[]> {
+    const keys = sequences.map((sequence, i) => scoreKey(sequence, want, i));
+    const missing = [...new Map(keys.map((key, i) => [key, i] as const)).entries()].filter(([key]) => !this.shared.memo.has(key)).map(([, i]) => i);
+    if (missing.length > 0) {
+      const own = missing.map((i) => sequences[i] as Sequence);
+      const targets = want.targets ? { targets: missing.map((i) => want.targets?.[i]) } : {};
+      const scores = await this.parts.engine.score(own, { ...want, ...targets });
+      missing.forEach((i, n) => this.shared.memo.set(keys[i] as string, scores[n] as Scores));
+      this.parts.ledger.book(
+        "scored",
+        this.booking,
+        own.reduce((n, { response }) => n + response.length, 0),
+      );
+    }
+    return keys.map((key) => this.shared.memo.get(key) as Scores);
+  }
+
+  verify(problem: Problem, response: string): Promise<Verdict> {
+    return this.parts.judge(problem, response, false);
+  }
+
+  key(meaning: Parameters<Lab["key"]>[0]): ReturnType<Lab["key"]> {
+    return randomKey({ seed: this.parts.seed, ...meaning });
+  }
+
+  /**
+   * The next problems of the resolved `select`. Where one epoch ends within a step, a problem may come up twice; the second
+   * is passed over, because a step takes a problem once (its key names its group and its random numbers).
+   */
+  async propose(n: number): Promise<Problem[]> {
+    const seen = new Set(this.proposed.map(({ key }) => key));
+    const fresh: Problem[] = [];
+    for (let tries = 0; fresh.length < n && tries < 4; tries++) {
+      for (const problem of await this.parts.method.one.select.value.propose(n - fresh.length, this)) {
+        if (seen.has(problem.key)) continue;
+        seen.add(problem.key);
+        fresh.push(problem);
+      }
+    }
+    this.shared.proposed.push(...fresh);
+    return fresh;
+  }
+
+  async request(problem: Problem, member: number): Promise<Request> {
+    const { temperature, maxTokens, stop } = this.settings;
+    const context = this.parts.contexts.get(problem.key) ?? this.render(problem.prompt);
+    let request: Request = {
+      problem,
+      member,
+      turn: 0,
+      role: "policy",
+      purpose: this.booking === "aux" ? "aux" : "train",
+      context,
+      trainedUnder: context,
+      weights: policy,
+      temperature,
+      maxTokens,
+      stop,
+      key: this.key({ purpose: "sample", step: this.step, problem: problem.key, member }),
+    };
+    for (const stage of this.parts.method.stages.prepare) request = await stage.run(request, this);
+    return request;
+  }
+
+  async *draw(requests: readonly Request[]): AsyncGenerator<Trajectory> {
+    const { judge, policyVersion, tokenizer } = this.parts;
+    const rollouts = draw(requests, {
+      step: this.step,
+      policyVersion: policyVersion(),
+      sample: (asked) => this.sample(asked),
+      judge,
+      decode: (ids) => tokenizer.decode(ids),
+    });
+    for await (const trajectory of rollouts) {
+      this.parts.ledger.rollouts++;
+      this.shared.drawn.push(trajectory);
+      yield trajectory;
+    }
+  }
+
+  expand(problem: Problem, n: number, from = 0): AsyncIterable<Trajectory> {
+    return this.parts.method.one.expand.value.run(problem, n, this, from);
+  }
+}
+
+/** Equal for scores that are equal: everything that they depend on within a step. Rows and media are told apart by position. */
+function scoreKey({ context, response, weights, temperature }: Sequence, want: ScoreWant, index: number): string {
+  const { targets, ...rest } = want;
+  const own = context.rows || context.media || targets?.[index] ? `#${index}:${unique++}` : "";
+  return [JSON.stringify(weights), temperature, JSON.stringify(rest), context.ids.join(), response.join(), own].join("|");
+}
+
+let unique = 0;

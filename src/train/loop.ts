@@ -1,0 +1,156 @@
+/** The driver: steps, evaluations, checkpoints and their events, until the end, a stop with its reason, or an interruption. */
+import { DivergenceError, errorToJson, TouchstoneError } from "../core/errors.js";
+import type { Json } from "../core/json.js";
+import type { Cells } from "../methods/cell.js";
+import type { JudgePool } from "../verify/pool.js";
+import { firstBatchWarning, silenceExplained } from "./diagnosis.js";
+import type { Evaluated } from "./evaluation.js";
+import { policy, StepLab } from "./lab.js";
+import { type RunState, stateToJson } from "./state.js";
+import { runStep, type StepParts, type StepReport } from "./step.js";
+import type { RunStore } from "./store/store.js";
+
+export interface LoopParts extends StepParts {
+  readonly store: RunStore;
+  readonly cells: Cells;
+  readonly judges: JudgePool;
+  readonly state: RunState;
+  /** The run goes on from a checkpoint: nothing of its start is written again. */
+  readonly resumed: boolean;
+  /** What the `start` event says. */
+  readonly start: { readonly [name: string]: Json };
+  /** Absent: no evaluations. */
+  readonly evaluate?: (onProgress: (done: number, total: number) => void) => Promise<Evaluated>;
+  /** Puts the tokenizer's files beside saved weights. */
+  readonly saveTokenizer: (folder: string) => Promise<void>;
+  readonly signal?: AbortSignal;
+}
+
+/** Why a run ended: all steps done, `signal` aborted, or batch after batch without signal. */
+export type EndReason = "done" | "interrupted" | "no-signal";
+
+export interface LoopEnd {
+  readonly reason: EndReason;
+  /** One sentence for whoever started the run. */
+  readonly message: string;
+  readonly state: Readonly<RunState>;
+}
+
+const policySet = "role:policy" as const;
+
+/** Runs the steps that are left. Throws what stopped it otherwise; the `end` event then says so, and the last checkpoint stands. */
+export async function runLoop(parts: LoopParts): Promise<LoopEnd> {
+  const { store, cells, state } = parts;
+  try {
+    const { reason, message } = await steps(parts);
+    store.appendEvent({ step: state.step, kind: "end", data: { reason, message } });
+    return { reason, message, state };
+  } catch (error) {
+    cells.rollback();
+    const json = errorToJson(error);
+    const reason = error instanceof DivergenceError && typeof error.data.reason === "string" ? error.data.reason : "error";
+    try {
+      store.appendEvent({
+        step: state.step,
+        kind: "end",
+        data: { reason, message: json.message, ...(error instanceof TouchstoneError ? { data: json.data } : {}) },
+      });
+    } catch {
+      // The error to be told is the first one; a log that cannot be written has told its own.
+    }
+    throw error;
+  }
+}
+
+async function steps(parts: LoopParts): Promise<{ reason: EndReason; message: string }> {
+  const { config, store, state, signal, onProgress } = parts;
+  if (!parts.resumed) {
+    store.appendEvent({ step: 0, kind: "start", data: parts.start });
+    const lab = new StepLab(parts.lab, 0);
+    for (const stage of parts.lab.method.stages.setup) await stage.run(lab);
+    const score = evaluationDue(parts, 0) ? await evaluateNow(parts) : undefined;
+    parts.cells.commit();
+    await checkpoint(parts, score);
+  }
+  while (state.step < config.steps) {
+    if (signal?.aborted) return interrupted(parts);
+    const starved = parts.judges.starved;
+    const report = await runStep(parts, state.step + 1, state);
+    finish(parts, report, parts.judges.starved - starved);
+    const score = evaluationDue(parts, state.step) ? await evaluateNow(parts) : undefined;
+    const silent = state.silent >= config.limits.silent_batches;
+    const due = config.checkpoint.every > 0 && state.step % config.checkpoint.every === 0;
+    if (due || score !== undefined || evaluationDue(parts, state.step) || silent || signal?.aborted || state.step === config.steps)
+      await checkpoint(parts, score);
+    if (silent) return { reason: "no-signal", message: `stopped after step ${state.step}: ${silenceExplained(report.coefficients.rows, state.silent)}` };
+    onProgress({ kind: "step", step: state.step, steps: config.steps, metrics: report.metrics, clock: report.clock });
+  }
+  return { reason: "done", message: `${config.steps} steps are done` };
+}
+
+async function interrupted(parts: LoopParts): Promise<{ reason: EndReason; message: string }> {
+  const { state, config, store } = parts;
+  if (store.lastCheckpoint !== state.step) await checkpoint(parts, undefined);
+  return { reason: "interrupted", message: `interrupted after step ${state.step} of ${config.steps}; go on with: touchstone train --resume ${store.folder}` };
+}
+
+/** Writes a finished step and makes it count. */
+function finish({ store, cells, state }: LoopParts, report: StepReport, starved: number): void {
+  const step = state.step + 1;
+  store.appendRollouts(step, report.coefficients.batch.groups, report.extraOf);
+  store.appendEvent({ step, kind: "step", data: report.data, clock: report.clock });
+  if (starved > 0) {
+    const message = `${starved} answers were given up on by the clock, so the bytes of this run depend on the machine's load from here on`;
+    store.appendEvent({ step, kind: "nonreplayable", data: { reason: "verifier-deadline", count: starved, message } });
+  }
+  const warning = step === 1 ? firstBatchWarning(report.coefficients.rows) : undefined;
+  if (warning !== undefined) store.appendEvent({ step, kind: "warning", data: { message: warning } });
+  cells.commit();
+  state.step = step;
+  state.updates = report.updates;
+  state.weights = report.weights;
+  state.silent = report.silent ? state.silent + 1 : 0;
+}
+
+function evaluationDue({ config, evaluate }: LoopParts, step: number): boolean {
+  if (evaluate === undefined) return false;
+  const ends = config.eval.at_start && (step === 0 || step === config.steps);
+  return ends || (step > 0 && step % config.eval.every === 0);
+}
+
+/** The score of the policy as it is; a failure is recorded and, unless the run says otherwise, survived. */
+async function evaluateNow(parts: LoopParts): Promise<number | undefined> {
+  const { store, state, onProgress, lab } = parts;
+  onProgress({ kind: "await", what: "evaluation" });
+  const start = performance.now();
+  try {
+    const result = (await parts.evaluate?.((done, total) => onProgress({ kind: "await", what: "evaluation", done, total }))) as Evaluated;
+    lab.ledger.book("sampled", "evaluation", result.tokens);
+    state.evaluation = result.numbers;
+    store.appendEvent({ step: state.step, kind: "evaluation", data: result.data, clock: { ms: performance.now() - start } });
+    for (const message of result.warnings) store.appendEvent({ step: state.step, kind: "warning", data: { message: `evaluation: ${message}` } });
+    onProgress({ kind: "evaluation", step: state.step, ...(result.score === undefined ? {} : { score: result.score }), data: result.data });
+    return result.score;
+  } catch (error) {
+    if (parts.config.eval.on_failure === "stop") throw error;
+    const message = `the evaluation failed and training goes on: ${error instanceof Error ? error.message : String(error)}`;
+    store.appendEvent({ step: state.step, kind: "warning", data: { message } });
+    onProgress({ kind: "message", text: message });
+    return undefined;
+  }
+}
+
+async function checkpoint({ engine, store, cells, state, lab, saveTokenizer, onProgress }: LoopParts, score: number | undefined): Promise<void> {
+  onProgress({ kind: "await", what: "the checkpoint" });
+  await store.checkpoint({
+    step: state.step,
+    state: stateToJson(state, cells, lab.ledger),
+    saveWeights: async (folder) => {
+      await engine.weights.save(policy, folder);
+      await saveTokenizer(folder);
+    },
+    saveOptimizer: (file) => engine.weights.saveOptimizer(policySet, file),
+    ...(score === undefined ? {} : { score }),
+  });
+  onProgress({ kind: "checkpoint", step: state.step });
+}

@@ -1,0 +1,180 @@
+/** Everything of a run that must be right before it begins: configuration, data, method, engine, policy, contexts. */
+import { availableParallelism } from "node:os";
+import { resolve as resolvePath } from "node:path";
+import { ConfigError } from "../core/errors.js";
+import type { Json } from "../core/json.js";
+import { isModulePath } from "../core/load.js";
+import { parseOptions } from "../core/options.js";
+import type { Tokenizer } from "../core/tokenizer.js";
+import type { Engine, ModelInfo, UpdateRule } from "../engine/contract.js";
+import { startOnnx } from "../engine/onnx/start.js";
+import { TableEngine } from "../engine/table/engine.js";
+import { type AnyMethod, anyMethod, namedMethod } from "../methods/catalogue.js";
+import { Cells } from "../methods/cell.js";
+import type { Method, Settings } from "../methods/contract.js";
+import { grpo } from "../methods/grpo/grpo.js";
+import { checkNeeds, type Difference } from "../methods/needs.js";
+import { compose, type Resolved, resolve } from "../methods/resolve.js";
+import type { Task } from "../tasks/contract.js";
+import type { JudgePool } from "../verify/pool.js";
+import { startPool } from "../verify/pool.js";
+import { partOf, type TrainConfig, type TrainConfigInput, trainConfig } from "./config.js";
+import { type Contexts, renderContexts } from "./contexts.js";
+import { type Inputs, loadInputs } from "./inputs.js";
+import { hashModel, tokenizerOf } from "./model-files.js";
+import type { OnProgress } from "./progress.js";
+import { optimizerMethod, ruleOf } from "./rules.js";
+
+/** What a program hands over as objects, beside the configuration. */
+export interface Given {
+  readonly task?: Task;
+  readonly engine?: Engine;
+  /** Methods of one's own, by name, which the configuration's `method` may then use. */
+  readonly methods?: readonly AnyMethod[];
+}
+
+/** The part that needs neither engine nor policy. */
+export interface Plan {
+  readonly config: Inputs["config"];
+  readonly inputs: Inputs;
+  readonly cells: Cells;
+  readonly method: Resolved;
+  readonly composed: Method;
+}
+
+export interface Prepared extends Plan {
+  readonly engine: Engine;
+  readonly model: ModelInfo;
+  readonly tokenizer: Tokenizer;
+  readonly contexts: Contexts;
+  readonly settings: Settings;
+  readonly roles: ReadonlySet<string>;
+  readonly differences: readonly Difference[];
+  readonly rule: (update: number) => UpdateRule;
+  /** Everything that decides bytes. */
+  readonly fingerprint: { readonly [name: string]: Json };
+  readonly judges: JudgePool;
+  readonly evaluationJudges: JudgePool | undefined;
+  /** Ends what was started: pools, and the engine unless it was given. */
+  close(): Promise<void>;
+}
+
+/** Reads a configuration and loads what it names. Throws before anything is started. */
+export async function plan(input: TrainConfigInput, given: Given, place = "train"): Promise<Plan> {
+  const inputs = await loadInputs(absolute(parseOptions(trainConfig, input, place)), given.task);
+  const cells = new Cells();
+  const cell = cells.cell.bind(cells);
+  const uses = Array.isArray(inputs.config.method) ? inputs.config.method : [inputs.config.method];
+  const made = uses.map((use) => {
+    const { name, options } = partOf(use);
+    const module = given.methods?.find((method) => method.name === name) ?? namedMethod(name);
+    return { name, ...module.make(options, cell, `method ${name}`) };
+  });
+  const own = optimizerMethod(inputs.config);
+  const composed = compose(...made.map(({ method }) => method), ...(own ? [own] : []));
+  const fallback = anyMethod(grpo).make({}, cell, "method grpo").method;
+  const method = resolve(composed, fallback);
+  const named = made.map(({ name, options }) => ({ name, options: options as { readonly [name: string]: Json } }));
+  const config = { ...inputs.config, method: named.length === 1 ? named[0] : named };
+  for (const part of composed.parts ?? [composed]) part.check?.(settingsOf(config, []));
+  return { config, inputs, cells, method, composed };
+}
+
+/** Starts engine and verifiers, loads the policy and what roles the method needs, and checks each against the others. */
+export async function prepare(planned: Plan, given: Given, onProgress: OnProgress): Promise<Prepared> {
+  const { config, inputs, method, composed } = planned;
+  const tokenizer = await tokenizerOf(config.model, inputs.tokenizer);
+  const closing: (() => Promise<void>)[] = [];
+  const close = async (): Promise<void> => {
+    for (const act of closing.splice(0).reverse()) await act();
+  };
+  try {
+    onProgress({ kind: "await", what: "the engine" });
+    const engine = given.engine ?? (await startEngine(config.engine));
+    if (given.engine === undefined) closing.push(() => engine.close());
+    onProgress({ kind: "await", what: "the policy" });
+    const model = await engine.weights.load({ role: "policy", source: { from: "folder", path: config.model }, trainable: true });
+    const contexts = renderContexts(inputs.problems, tokenizer, model, config);
+    if (inputs.evaluation) renderContexts(inputs.evaluation.problems, tokenizer, model, { ...config, long_prompts: "fail" });
+    if (contexts.problems.length < config.problems) {
+      throw new ConfigError({
+        place: "problems",
+        cause: `a batch takes ${config.problems}, and ${contexts.problems.length} have a prompt that is short enough`,
+        mend: "lower problems or max_tokens",
+      });
+    }
+    const wanted = new Set((composed.parts ?? [composed]).flatMap(({ needs = [] }) => needs.flatMap(({ oneOf }) => oneOf.flatMap(({ roles = [] }) => roles))));
+    const roles = new Set(["policy"]);
+    const reference = config.reference ?? config.model;
+    if (wanted.has("reference")) {
+      onProgress({ kind: "await", what: "the reference" });
+      const info = await engine.weights.load({ role: "reference", source: { from: "folder", path: reference }, trainable: false });
+      checkSameVocabulary(model, info, reference);
+      roles.add("reference");
+    } else if (config.reference !== undefined) {
+      throw new ConfigError({
+        place: "reference",
+        cause: `no part of ${composed.name} reads it`,
+        mend: "leave it out, or turn a KL on (options.kl_coef of grpo)",
+      });
+    }
+    const differences = checkNeeds(composed, engine.info, roles);
+    const rule = ruleOf(method, engine.info, config);
+    onProgress({ kind: "await", what: "the verifiers" });
+    const pool = async ({ verifier, source }: Pick<Inputs, "verifier" | "source">): Promise<JudgePool> => {
+      const judges = await startPool({ verifier, ...(source ? { source } : {}), workers: config.verifier_workers, deadlineMs: config.verifier_deadline_ms });
+      closing.push(() => judges.close());
+      return judges;
+    };
+    const judges = await pool(inputs);
+    const evaluationJudges = inputs.evaluation && (inputs.evaluation.verifier === inputs.verifier ? judges : await pool(inputs.evaluation));
+    const fingerprint = {
+      engine: { name: engine.info.name, workers: config.engine.workers, ...engine.info.fingerprint },
+      tokenizer: tokenizer.id,
+      ...(roles.has("reference") ? { reference: await hashModel(reference) } : {}),
+    };
+    const settings = settingsOf(config, tokenizer.eosIds);
+    return { ...planned, engine, model, tokenizer, contexts, settings, roles, differences, rule, fingerprint, judges, evaluationJudges, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+function settingsOf({ group, problems, temperature, max_tokens }: Inputs["config"], eosIds: readonly number[]): Settings {
+  return { group, problems, temperature, maxTokens: max_tokens, stop: { ids: eosIds } };
+}
+
+async function startEngine({ name, threads, workers, activations }: TrainConfig["engine"]): Promise<Engine> {
+  if (name === "table") {
+    if (workers === 1) return new TableEngine();
+    throw new ConfigError({ place: "engine.workers", cause: `it is ${workers}, and the engine table runs in this process`, mend: "set it to 1" });
+  }
+  return startOnnx({ engine: { threads: threads ?? 1, ...(activations ? { activations } : {}) }, workers });
+}
+
+function checkSameVocabulary(policy: ModelInfo, reference: ModelInfo, folder: string): void {
+  if (policy.vocabulary === reference.vocabulary) return;
+  throw new ConfigError({
+    place: "reference",
+    cause: `${folder} has a vocabulary of ${reference.vocabulary} and the policy one of ${policy.vocabulary}`,
+    mend: "give a reference of the same tokenizer",
+  });
+}
+
+/** The configuration with whole paths, so that a resume from another folder finds them, and with the threads that are used. */
+function absolute(config: TrainConfig): TrainConfig {
+  const { engine } = config;
+  const threads = engine.threads ?? Math.max(1, Math.floor(availableParallelism() / engine.workers));
+  const task = config.task === undefined ? undefined : partOf(config.task);
+  return {
+    ...config,
+    model: resolvePath(config.model),
+    out: resolvePath(config.out),
+    ...(config.reference === undefined ? {} : { reference: resolvePath(config.reference) }),
+    ...(config.data === undefined ? {} : { data: { ...config.data, file: resolvePath(config.data.file) } }),
+    ...(config.eval.data === undefined ? {} : { eval: { ...config.eval, data: { ...config.eval.data, file: resolvePath(config.eval.data.file) } } }),
+    ...(task !== undefined && isModulePath(task.name) ? { task: { ...task, name: resolvePath(task.name) } } : {}),
+    engine: { ...engine, threads },
+  };
+}

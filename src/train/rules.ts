@@ -1,0 +1,57 @@
+/** Update rules: the optimizer slot's module and the schedule as one rule for each update. */
+import { z } from "zod";
+import { CapabilityError, ConfigError } from "../core/errors.js";
+import { parseOptions } from "../core/options.js";
+import type { EngineInfo, UpdateRule } from "../engine/contract.js";
+import { rateAt, type Schedule } from "../engine/schedule.js";
+import type { Method, ModuleRef } from "../methods/contract.js";
+import type { Resolved } from "../methods/resolve.js";
+import { type TrainConfig, updatesOf } from "./config.js";
+
+const adamw = z.strictObject({
+  beta1: z.number().default(0.9),
+  beta2: z.number().default(0.95),
+  epsilon: z.number().default(1e-8),
+  weight_decay: z.number().default(0),
+});
+const sgd = z.strictObject({ momentum: z.number().default(0), weight_decay: z.number().default(0) });
+
+/** What the user wrote under `optimizer`, as a method that sets the slot; undefined where nothing was written. */
+export function optimizerMethod(config: TrainConfig): Method | undefined {
+  if (config.optimizer === undefined) return undefined;
+  const { rule, beta1, beta2, epsilon, momentum, weight_decay } = config.optimizer;
+  const options: { readonly [name: string]: number } = rule === "adamw" ? { beta1, beta2, epsilon, weight_decay } : { momentum, weight_decay };
+  return { name: "options", slots: { optimizer: { sets: { module: rule, options }, about: `${rule}, as set` } } };
+}
+
+/** The rule of each update of the run, counted from 1. Throws CapabilityError for modules that are not built. */
+export function ruleOf(method: Resolved, engine: EngineInfo, config: TrainConfig): (update: number) => UpdateRule {
+  const parametrisation = method.one.parametrisation.value;
+  if (parametrisation.module !== "identity") throw unknownModule("parametrisation", method.one.parametrisation.from, parametrisation, "identity (all weights)");
+  const schedule = scheduleOf(config);
+  const { value, from } = method.one.optimizer;
+  const place = `optimizer of ${from}`;
+  if (value.module === "adamw" && engine.has.has("optimizer.adamw")) {
+    const { beta1, beta2, epsilon, weight_decay } = parseOptions(adamw, value.options, place);
+    return (n) => ({ rule: "adamw", rate: rateAt(schedule, n), beta1, beta2, epsilon, weightDecay: weight_decay });
+  }
+  if (value.module === "sgd" && engine.has.has("optimizer.sgd")) {
+    const { momentum, weight_decay } = parseOptions(sgd, value.options, place);
+    return (n) => ({ rule: "sgd", rate: rateAt(schedule, n), momentum, weightDecay: weight_decay });
+  }
+  const valid = ["adamw", "sgd"].filter((rule) => engine.has.has(rule === "adamw" ? "optimizer.adamw" : "optimizer.sgd"));
+  throw unknownModule("optimizer", from, value, valid.join(" or "));
+}
+
+function scheduleOf(config: TrainConfig): Schedule {
+  const { kind, warmup, end_lr } = config.schedule;
+  if (kind === "constant") return { kind, rate: config.lr, warmup };
+  const steps = updatesOf(config);
+  if (warmup >= steps)
+    throw new ConfigError({ place: "schedule.warmup", cause: `it is ${warmup}, and the run has ${steps} updates`, mend: `set it below ${steps}` });
+  return { kind, rate: config.lr, warmup, steps, endRate: end_lr };
+}
+
+function unknownModule(slot: string, from: string, { module }: ModuleRef, valid: string): CapabilityError {
+  return new CapabilityError({ place: `${slot} of ${from}`, cause: `this engine has no "${module}"`, mend: `use ${valid}` });
+}

@@ -1,0 +1,56 @@
+/** What the trainer carries from step to step, beside weights and optimizer: part of every checkpoint. */
+import { RunError } from "../core/errors.js";
+import type { Json } from "../core/json.js";
+import type { Cells } from "../methods/cell.js";
+import type { Ledger } from "./ledger.js";
+
+export interface RunState {
+  /** Finished steps. */
+  step: number;
+  /** Optimizer steps made. */
+  updates: number;
+  /** Identity of the policy's weights, once the engine has told it. */
+  weights: string | undefined;
+  /** Batches in a row without signal, up to now. */
+  silent: number;
+  /** Numbers of the last evaluation, under `eval.`. */
+  evaluation: { readonly [name: string]: number };
+}
+
+interface StoredState {
+  readonly updates: number;
+  readonly weights: string | null;
+  readonly silent: number;
+  readonly evaluation: { readonly [name: string]: number };
+  readonly cells: { readonly [method: string]: Json };
+  readonly ledger: Json;
+}
+
+export const freshState = (): RunState => ({ step: 0, updates: 0, weights: undefined, silent: 0, evaluation: {} });
+
+/** The state as a checkpoint stores it. */
+export function stateToJson(state: RunState, cells: Cells, ledger: Ledger): Json {
+  return {
+    updates: state.updates,
+    weights: state.weights ?? null,
+    silent: state.silent,
+    evaluation: { ...state.evaluation },
+    cells: cells.toJson(),
+    ledger: ledger.toJson(),
+  };
+}
+
+/** Puts back what `stateToJson` gave. */
+export function stateFromJson(step: number, json: Json, cells: Cells, ledger: Ledger): RunState {
+  const stored = json as unknown as StoredState | null;
+  if (typeof stored?.updates !== "number" || typeof stored.cells !== "object") {
+    throw new RunError({
+      place: `checkpoint of step ${step}`,
+      cause: "its state is not one of a training run",
+      mend: "resume a run that touchstone train wrote",
+    });
+  }
+  cells.restore(stored.cells);
+  ledger.restore(stored.ledger);
+  return { step, updates: stored.updates, weights: stored.weights ?? undefined, silent: stored.silent, evaluation: stored.evaluation };
+}

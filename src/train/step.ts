@@ -1,0 +1,118 @@
+/** One step: rollout, coefficients, updates, and what is recorded of it. Nothing is written before all of it is done. */
+import type { Json } from "../core/json.js";
+import { randomKey } from "../core/random.js";
+import type { Trajectory } from "../core/trajectory.js";
+import type { Engine, UpdateRule } from "../engine/contract.js";
+import { type Coefficients, coefficientsOf, groupsWithoutCoefficient } from "../methods/coefficients.js";
+import type { StepView } from "../methods/contract.js";
+import { collect } from "./collect.js";
+import type { TrainConfig } from "./config.js";
+import { metricsOf, verdictsOf } from "./diagnosis.js";
+import { type LabParts, StepLab } from "./lab.js";
+import type { OnProgress } from "./progress.js";
+import type { RunState } from "./state.js";
+import type { Extra } from "./store/record.js";
+import { update } from "./update.js";
+
+export interface StepParts {
+  readonly engine: Engine;
+  readonly config: TrainConfig;
+  readonly lab: LabParts;
+  readonly rule: (update: number) => UpdateRule;
+  readonly onProgress: OnProgress;
+}
+
+export interface StepReport {
+  readonly coefficients: Coefficients;
+  readonly view: StepView;
+  readonly metrics: { readonly [name: string]: number };
+  /** The step's event. */
+  readonly data: { readonly [name: string]: Json };
+  readonly clock: { readonly [name: string]: number };
+  readonly extraOf: (trajectory: Trajectory) => Extra;
+  /** No group had a coefficient. */
+  readonly silent: boolean;
+  readonly updates: number;
+  readonly weights: string | undefined;
+}
+
+export async function runStep(parts: StepParts, step: number, state: Readonly<RunState>): Promise<StepReport> {
+  const { engine, config, lab: labParts, onProgress } = parts;
+  const { method, ledger } = labParts;
+  const lab = new StepLab(labParts, step);
+  const before = await engine.usage();
+  const start = performance.now();
+  onProgress({ kind: "await", what: "rollouts" });
+  const collected = await collect(method, lab, { unscored: config.unscored, weights: state.weights });
+  const sampled = performance.now();
+  onProgress({ kind: "await", what: "coefficients" });
+  const c = await coefficientsOf(method, collected.batch, lab);
+  onProgress({ kind: "await", what: "updates" });
+  const trainingFrom = performance.now();
+  const result = await update(engine, c, {
+    minibatches: config.minibatches,
+    epochs: config.epochs,
+    ...(config.microbatch === undefined ? {} : { microbatch: config.microbatch }),
+    temperature: config.temperature,
+    maxNorm: config.max_norm,
+    gapLimit: config.limits.gap,
+    rule: parts.rule,
+    updates: state.updates,
+    key: (epoch) => randomKey({ seed: config.seed, purpose: "minibatch", step, turn: epoch }),
+  });
+  const end = performance.now();
+  method.one.select.value.learn(collected.outcomes);
+  ledger.discard(collected.discardedTokens);
+  ledger.trained += result.tokens;
+
+  const after = await engine.usage();
+  const tokens = c.rows.reduce((n, { response }) => n + response.length, 0);
+  const drawn = after.sampledTokens - before.sampledTokens;
+  const base: { readonly [name: string]: number } = {
+    ...metricsOf(c, result),
+    ...(result.steps > 0 ? { lr: parts.rule(state.updates + result.steps).rate } : {}),
+    ...(collected.droppedGroups > 0 ? { groups_dropped: collected.droppedGroups } : {}),
+    prefill_tokens: after.prefillTokens - before.prefillTokens,
+    sampled_tokens: drawn,
+    trained_tokens: result.tokens,
+    ...state.evaluation,
+  };
+  const view: StepView = { step, batch: c.batch, rewards: c.rewards, credit: c.credit, mask: c.mask, statistics: result.statistics, metrics: base };
+  const observed: { [name: string]: number } = {};
+  for (const stage of method.stages.observe) Object.assign(observed, stage.run(view));
+  const metrics: { readonly [name: string]: number } = { ...base, ...observed };
+  const clock = {
+    ms: end - start,
+    sample_ms: sampled - start,
+    coefficients_ms: trainingFrom - sampled,
+    train_ms: end - trainingFrom,
+    sampled_per_s: (1000 * tokens) / Math.max(1e-9, sampled - start),
+    trained_per_s: (1000 * result.tokens) / Math.max(1e-9, end - trainingFrom),
+    idle: Math.max(0, 1 - (after.busyMs - before.busyMs) / config.engine.workers / Math.max(1e-9, end - start)),
+    slots: after.slots - before.slots,
+  };
+  const updates = state.updates + result.steps;
+  return {
+    coefficients: c,
+    view,
+    metrics,
+    data: { metrics, verdicts: verdictsOf(c.rows), policy_version: updates, ledger: ledger.toJson() },
+    clock,
+    extraOf: extras(c),
+    silent: groupsWithoutCoefficient(c).length === c.batch.groups.length && !method.methods.some(({ signal }) => signal === "beyond"),
+    updates,
+    weights: result.weights ?? c.rows.find((row) => row.role === "policy")?.behaviour.conditions.weights ?? state.weights,
+  };
+}
+
+/** Rewards and coefficients of each row, for the rollout's record: the last coefficient, and each one before a shaping stage. */
+function extras(c: Coefficients): (trajectory: Trajectory) => Extra {
+  const index = new Map(c.rows.map((row, i) => [row, i]));
+  return (trajectory) => {
+    const i = index.get(trajectory);
+    if (i === undefined) return {};
+    const columns: { [name: string]: Float64Array } = { coefficient: c.credit.token[i], weight: c.weights[i] };
+    if (c.waterfall.length > 1) for (const { slot, stage, method, token } of c.waterfall) columns[`coefficient.${slot}.${stage}.${method}`] = token[i];
+    return { numbers: { reward: c.rewards.values[i], advantage: c.credit.trajectory[i] }, columns };
+  };
+}

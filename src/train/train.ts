@@ -1,0 +1,211 @@
+/** `train` and `resume`: a run from its configuration to its end, as a library call. */
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { RunError } from "../core/errors.js";
+import type { Json } from "../core/json.js";
+import { packageVersion } from "../core/version.js";
+import type { Engine } from "../engine/contract.js";
+import type { AnyMethod } from "../methods/catalogue.js";
+import { tableJson } from "../methods/resolve.js";
+import { isTask } from "../tasks/catalogue.js";
+import type { Task } from "../tasks/contract.js";
+import type { TrainConfigInput } from "./config.js";
+import { measurePolicy } from "./evaluation.js";
+import type { LabParts } from "./lab.js";
+import { Ledger } from "./ledger.js";
+import { type EndReason, runLoop } from "./loop.js";
+import { saveTokenizer } from "./model-files.js";
+import { type Given, type Plan, type Prepared, plan, prepare } from "./prepare.js";
+import type { OnProgress } from "./progress.js";
+import { freshState, type RunState, stateFromJson } from "./state.js";
+import { RunReader } from "./store/reader.js";
+import { type Opened, RunStore } from "./store/store.js";
+
+/** What a program may hand over beside the configuration. */
+export interface TrainHooks {
+  /** Finishes the step in hand, saves, and ends with the reason `interrupted`. */
+  readonly signal?: AbortSignal;
+  readonly onProgress?: OnProgress;
+  /** Methods of one's own (`anyMethod(module)`), which `method` may name. */
+  readonly methods?: readonly AnyMethod[];
+}
+
+/** The configuration of a run (docs/configuration.md), where a task or an engine may also be an object of the program. */
+export interface TrainOptions extends Omit<TrainConfigInput, "task" | "engine">, TrainHooks {
+  readonly task?: TrainConfigInput["task"] | Task;
+  readonly engine?: TrainConfigInput["engine"] | Engine;
+}
+
+export interface TrainResult {
+  readonly reason: EndReason;
+  /** One sentence: how it ended and, where it stopped by itself, why. */
+  readonly message: string;
+  /** The run's folder; its checkpoints have the policy as a model folder. */
+  readonly folder: string;
+  /** Steps finished, and optimizer steps made. */
+  readonly steps: number;
+  readonly updates: number;
+  /** The last checkpoint's policy, a model folder. */
+  readonly model: string;
+  /** Numbers of the last evaluation (`eval.score`); empty without one. */
+  readonly evaluation: { readonly [name: string]: number };
+}
+
+/**
+ * Trains a policy and writes a run folder. Refuses in one sentence, before any work, what cannot be meant; throws
+ * DivergenceError when a loss or gradient is not finite or sampler and trainer drift apart.
+ *
+ *     await train({ model: "starter", out: "runs/first", task: twice(), steps: 100, lr: 1e-4 });
+ */
+export async function train(options: TrainOptions): Promise<TrainResult> {
+  const { input, given, hooks } = separate(options);
+  const planned = await plan(input, given);
+  refuseUsedFolder(planned.config.out);
+  return run(planned, given, hooks, false);
+}
+
+/** Goes on with a run from its last whole checkpoint. Byte-exact on the same machine and versions; says so where it is not. */
+export async function resume(folder: string, options: TrainHooks & Pick<TrainOptions, "task" | "engine"> = {}): Promise<TrainResult> {
+  const { config } = RunReader.open(folder).run;
+  const { given, hooks, input } = separate({ ...(config as unknown as TrainOptions), ...withoutUndefined(options), out: folder });
+  return run(await plan(input, given, `${folder}/run.json`), given, hooks, true);
+}
+
+async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolean): Promise<TrainResult> {
+  const onProgress = hooks.onProgress ?? (() => undefined);
+  const prepared = await prepare(planned, given, onProgress);
+  let store: RunStore | undefined;
+  try {
+    const opened = openStore(prepared, again);
+    store = opened.store;
+    for (const text of [...opened.messages, ...prepared.inputs.notes]) onProgress({ kind: "message", text });
+    const ledger = new Ledger();
+    let state: RunState = freshState();
+    if (opened.resume) {
+      const { engine } = prepared;
+      await engine.weights.load({ role: "policy", source: { from: "folder", path: opened.resume.policy }, trainable: true });
+      await engine.weights.loadOptimizer("role:policy", opened.resume.optimizer);
+      state = stateFromJson(opened.resume.step, opened.resume.state, prepared.cells, ledger);
+    }
+    const end = await runLoop(loopParts(prepared, store, ledger, state, opened.resume !== undefined, hooks));
+    const reader = store.reader();
+    const last = store.lastCheckpoint ?? 0;
+    return {
+      reason: end.reason,
+      message: end.message,
+      folder: prepared.config.out,
+      steps: state.step,
+      updates: state.updates,
+      model: join(reader.checkpoints.pathOf(last), "policy"),
+      evaluation: state.evaluation,
+    };
+  } finally {
+    try {
+      store?.close();
+    } finally {
+      await prepared.close();
+    }
+  }
+}
+
+/** What all steps of a run share. */
+export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () => number): LabParts {
+  const { engine, tokenizer, settings, contexts, roles, judges, method, config } = prepared;
+  return {
+    engine,
+    tokenizer,
+    settings,
+    problems: { size: contexts.problems.length, get: (index) => contexts.problems[index] },
+    contexts: contexts.contexts,
+    roles,
+    seed: config.seed,
+    judge: (problem, response, truncated) => judges.judge(problem, response, truncated),
+    ledger,
+    method,
+    policyVersion,
+  };
+}
+
+function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: RunState, resumed: boolean, hooks: TrainHooks): Parameters<typeof runLoop>[0] {
+  const { engine, config, inputs, tokenizer, judges, evaluationJudges, contexts, differences, model, rule, cells } = prepared;
+  const { evaluation } = inputs;
+  const evaluate =
+    evaluation && evaluationJudges
+      ? (onProgress: (done: number, total: number) => void) =>
+          measurePolicy(
+            engine,
+            {
+              problems: evaluation.problems,
+              verifier: evaluation.verifier,
+              judges: evaluationJudges,
+              tokenizer,
+              maxTokens: config.max_tokens,
+              config: config.eval,
+            },
+            onProgress,
+          )
+      : undefined;
+  return {
+    engine,
+    config,
+    lab: labParts(prepared, ledger, () => state.updates),
+    rule,
+    onProgress: hooks.onProgress ?? (() => undefined),
+    store,
+    cells,
+    judges,
+    state,
+    resumed,
+    start: {
+      parameters: model.parameters,
+      problems: contexts.problems.length,
+      prompts_skipped: contexts.skipped,
+      prompts_truncated: contexts.truncated,
+      evaluation_problems: evaluation?.problems.length ?? 0,
+      notes: [...inputs.notes],
+      differences: differences.map((difference) => ({ ...difference })),
+    },
+    ...(evaluate ? { evaluate } : {}),
+    saveTokenizer: (folder) => saveTokenizer(tokenizer, config.model, folder),
+    ...(hooks.signal ? { signal: hooks.signal } : {}),
+  };
+}
+
+function openStore(prepared: Prepared, again: boolean): Opened {
+  const { config, fingerprint, inputs, method } = prepared;
+  const keep = { last: config.checkpoint.keep_last, best: true, first: true };
+  if (again) return RunStore.open(config.out, { data: inputs.data, fingerprint }, { keep });
+  const versions = { touchstone: packageVersion(), node: process.version };
+  const meta = { config: JSON.parse(JSON.stringify(config)) as Json, method: tableJson(method), fingerprint, versions, data: inputs.data };
+  return { store: RunStore.create(config.out, meta, { keep }), messages: [] };
+}
+
+function refuseUsedFolder(folder: string): void {
+  if (!existsSync(join(folder, "run.json"))) return;
+  throw new RunError({ place: folder, cause: "it already holds a run", mend: "resume it with --resume, or give another folder" });
+}
+
+/** Configuration and objects of the program, apart. A task of the program is recorded by name and options. */
+export function separate(options: TrainOptions): { readonly input: TrainConfigInput; readonly given: Given; readonly hooks: TrainHooks } {
+  const { signal, onProgress, methods, task, engine, ...rest } = options;
+  const own = isTask(task) ? task : undefined;
+  const instance = isEngine(engine) ? engine : undefined;
+  const input = {
+    ...rest,
+    ...(own ? { task: { name: own.name, options: own.options } } : task === undefined ? {} : { task: task as TrainConfigInput["task"] }),
+    ...(instance ? { engine: { name: instance.info.name === "table" ? "table" : "onnx" } } : engine === undefined ? {} : { engine }),
+  } as TrainConfigInput;
+  return {
+    input,
+    given: { ...(own ? { task: own } : {}), ...(instance ? { engine: instance } : {}), ...(methods ? { methods } : {}) },
+    hooks: { ...(signal ? { signal } : {}), ...(onProgress ? { onProgress } : {}), ...(methods ? { methods } : {}) },
+  };
+}
+
+function isEngine(value: unknown): value is Engine {
+  return typeof (value as Partial<Engine> | undefined)?.forward === "function";
+}
+
+function withoutUndefined<T extends object>(value: T): Partial<T> {
+  return Object.fromEntries(Object.entries(value).filter(([, each]) => each !== undefined)) as Partial<T>;
+}

@@ -1,0 +1,55 @@
+/** A task that a softmax table learns in seconds: answer a digit with the next one, and stop. */
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { alphabetTokenizer, saveAlphabet } from "../../src/core/alphabet.js";
+import type { TableConfigInput } from "../../src/engine/table/config.js";
+import { TableEngine } from "../../src/engine/table/engine.js";
+import { defineTask } from "../../src/tasks/define.js";
+import type { TrainOptions } from "../../src/train/train.js";
+
+const digits = [..."0123456789"];
+export const tokenizer = alphabetTokenizer(digits);
+
+/** Twelve problems to train on, two digits each, and four held out; the answer is the last digit's successor. */
+export const successor = defineTask({
+  name: "successor",
+  rows: () =>
+    Array.from({ length: 16 }, (_, i) => {
+      const text = `${i % 7}${(i * 3) % 10}`;
+      return { prompt: text, key: `p${i}`, answer: String((Number(text[1]) + 1) % 10), split: i < 12 ? ("train" as const) : ("eval" as const) };
+    }),
+  verify: ({ response, reference }) => response === reference,
+  maxTokens: () => 3,
+  tokenizer: () => tokenizer,
+});
+
+export const scratch = (): string => mkdtempSync(join(tmpdir(), "touchstone-train-"));
+
+/** Writes a fresh table policy as a model folder: it sees the last two tokens. */
+export async function tablePolicy(config: Partial<TableConfigInput> = {}, seed = 1): Promise<string> {
+  const folder = join(scratch(), "policy");
+  const engine = new TableEngine();
+  const model = { kind: "table", vocabulary: tokenizer.size, order: 2, maxTokens: 64, ...config } as never;
+  await engine.weights.load({ role: "policy", source: { from: "config", config: model, seed }, trainable: false });
+  await engine.weights.save({ role: "policy" }, folder);
+  await saveAlphabet(tokenizer, folder);
+  await engine.close();
+  return folder;
+}
+
+/** Options of a run of the task in a new folder. */
+export function options(model: string, more: Partial<TrainOptions> = {}): TrainOptions {
+  return {
+    model,
+    out: join(scratch(), "run"),
+    task: successor(),
+    engine: { name: "table" },
+    steps: 6,
+    problems: 4,
+    group: 4,
+    lr: 0.3,
+    checkpoint: { every: 2, keep_last: 100 },
+    ...more,
+  };
+}
