@@ -1,0 +1,169 @@
+/**
+ * `npm run bench engine`: forward and backward, optimizer and decoding of the onnx engine, as shares of the matrix-product
+ * rate of the same threads in the same processes, and beside PyTorch and transformers where their environment is
+ * there (bench/peers/README.md; its folder in TOUCHSTONE_PEERS, else bench/peers/venv).
+ *
+ *     npm run bench engine [-- 135M 1M 100k] [-- --rounds 3]
+ */
+import { execFile, fork } from "node:child_process";
+import { existsSync } from "node:fs";
+import { availableParallelism, totalmem } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { allocatorSettings } from "../src/engine/remote/spawn.js";
+import { modelFlops, type ShapeName, shapes } from "./lib/shapes.js";
+import type { Found, Work } from "./lib/worker.js";
+
+const cores = availableParallelism();
+const here = fileURLToPath(new URL(".", import.meta.url));
+const peers = process.env.TOUCHSTONE_PEERS ?? join(here, "peers", "venv");
+const python = join(peers, "bin", "python");
+/** The peers' own settings (bench/peers/common.py), for both sides. */
+const allocator = {
+  ...allocatorSettings(totalmem(), 1),
+  MALLOC_TOP_PAD_: "268435456",
+  MALLOC_MMAP_THRESHOLD_: "17179869184",
+  MALLOC_TRIM_THRESHOLD_: "34359738368",
+};
+
+/** Runs equal workers at the same time. */
+async function measure(works: readonly Work[]): Promise<Found[]> {
+  const children = works.map((work) =>
+    fork(join(here, "lib", "worker.ts"), [JSON.stringify(work)], { execArgv: ["--import", "tsx"], env: { ...process.env, ...allocator } }),
+  );
+  const next = (child: (typeof children)[number]) =>
+    new Promise<unknown>((resolve, reject) => {
+      child.once("message", resolve);
+      child.once("exit", (code) => reject(new Error(`the worker ended with ${code}`)));
+    });
+  await Promise.all(children.map(next));
+  const results = children.map(next);
+  for (const child of children) child.send("go");
+  return (await Promise.all(results)) as Found[];
+}
+
+const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
+const best = (values: readonly number[]): number => Math.min(...values);
+const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
+
+/** The product rate of all workers together, and whether it moved by over 15 %. */
+function gemm(found: readonly Found[]): { rate: number; steady: boolean } {
+  const before = sum(found.map((f) => f.gemm[0]));
+  const after = sum(found.map((f) => f.gemm[1]));
+  return { rate: Math.max(before, after), steady: Math.abs(before - after) / Math.max(before, after) <= 0.15 };
+}
+
+async function peer(script: string, args: readonly string[]): Promise<{ readonly [key: string]: number } | undefined> {
+  if (!existsSync(python)) return undefined;
+  const { stdout } = await promisify(execFile)(python, [join(here, "peers", script), ...args], { maxBuffer: 2 ** 24 });
+  return JSON.parse(stdout.trim().split("\n").at(-1) as string) as { readonly [key: string]: number };
+}
+
+const say = (...cells: (string | number)[]) => console.log(cells.join("  "));
+const share = (x: number): string => `${(100 * x).toFixed(0)} %`;
+
+interface Training {
+  readonly shape: ShapeName;
+  readonly batch: number;
+  readonly tokens: number;
+  readonly workers: number;
+  readonly activations: "keep" | "recompute";
+  readonly repeats: number;
+}
+
+const trainings: readonly Training[] = [
+  { shape: "135M", batch: 4, tokens: 256, workers: 1, activations: "recompute", repeats: 5 },
+  { shape: "135M", batch: 4, tokens: 256, workers: 1, activations: "keep", repeats: 5 },
+  { shape: "1M", batch: 64, tokens: 64, workers: cores, activations: "recompute", repeats: 40 },
+  { shape: "1M", batch: 64, tokens: 64, workers: cores, activations: "keep", repeats: 40 },
+  { shape: "100k", batch: 128, tokens: 32, workers: cores, activations: "keep", repeats: 100 },
+];
+
+async function training(row: Training, rounds: number): Promise<void> {
+  const { shape, batch, tokens, workers, activations, repeats } = row;
+  const works = Array.from(
+    { length: workers },
+    (): Work => ({ kind: "train", shape, batch: batch / workers, tokens, threads: cores / workers, activations, repeats }),
+  );
+  const ratios: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const found = await measure(works);
+    const { rate, steady } = gemm(found);
+    const ms = Math.max(...found.map((f) => best(f.ms)));
+    const optimizer = Math.max(...found.map((f) => best(f.optimizerMs)));
+    const flops = modelFlops(shape, batch, tokens) / ms / 1e6;
+    const other = await peer("torch_train.py", [
+      "--shape",
+      shape,
+      "--batch",
+      String(batch),
+      "--tokens",
+      String(tokens),
+      "--steps",
+      shape === "135M" ? "4" : "30",
+    ]);
+    const torch = other?.fwd_bwd_ms_best;
+    if (torch && steady) ratios.push(torch / ms);
+    say(
+      `train ${shape} ${batch}x${tokens} ${activations}`,
+      `${ms.toFixed(1)} ms`,
+      `${flops.toFixed(0)} GFLOP/s = ${share(flops / rate)} of ${rate.toFixed(0)}${steady ? "" : " (void: the rate moved)"}`,
+      `optimizer ${share(optimizer / ms)}`,
+      `peak ${Math.max(...found.map((f) => f.peakGb)).toFixed(2)} GB`,
+      torch ? `PyTorch ${torch.toFixed(1)} ms` : "no PyTorch here",
+    );
+  }
+  if (ratios.length > 0) say(`  PyTorch / ours: median ${median(ratios).toFixed(2)} (${best(ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)})`);
+}
+
+async function decoding(shape: ShapeName, batch: number, rounds: number): Promise<void> {
+  const small = shape !== "135M";
+  const workers = small ? cores : 1;
+  const work = (tokens: number, prompt: number, count: number): Work => ({
+    kind: "decode",
+    shape,
+    batch: batch / count,
+    tokens,
+    prompt,
+    threads: cores / count,
+    activations: "recompute",
+    repeats: 3,
+  });
+  const ratios: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const found = await measure(Array.from({ length: workers }, () => work(small ? 64 : 24, 8, workers)));
+    const ms = Math.max(...found.map((f) => best(f.ms)));
+    const other = await peer("hf_generate.py", ["--shape", shape, "--batch", String(batch), "--new", small ? "64" : "24", "--repeats", "3"]);
+    const torch = other?.step_ms_best;
+    if (torch) ratios.push(torch / ms);
+    say(
+      `decode ${shape}, ${batch} sequences`,
+      `${ms.toFixed(2)} ms a step`,
+      `${((1000 * batch) / ms).toFixed(0)} tokens/s`,
+      torch ? `generate ${torch.toFixed(2)} ms` : "no transformers here",
+    );
+  }
+  if (ratios.length > 0) say(`  generate / ours: median ${median(ratios).toFixed(2)} (${best(ratios).toFixed(2)} to ${Math.max(...ratios).toFixed(2)})`);
+  // What 900 more cached positions cost, beside one thread's copy of as many bytes.
+  const { layers, width, heads, kvHeads } = shapes[shape];
+  const [near, far] = [await measure([work(12, 100, 1)]), await measure([work(12, 1000, 1)])];
+  const bytes = 2 * layers * kvHeads * (width / heads) * 4 * 900 * batch;
+  const copy = bytes / 1e6 / (far[0].copyGbs || 1);
+  say(
+    `  1,000 cached positions over 100: ${(best(far[0].ms) - best(near[0].ms)).toFixed(2)} ms, a copy of the added cache ${copy.toFixed(2)} ms: ${((best(far[0].ms) - best(near[0].ms)) / copy).toFixed(2)} times`,
+  );
+}
+
+const args = process.argv.slice(2);
+const at = args.indexOf("--rounds");
+const rounds = at < 0 ? 1 : Number(args[at + 1]);
+const wanted = args.filter((arg) => arg in shapes);
+const all = (shape: string) => wanted.length === 0 || wanted.includes(shape);
+say(`${cores} cores; peers: ${existsSync(python) ? peers : "not here (bench/peers/README.md says how to install them)"}`);
+for (const row of trainings) if (all(row.shape)) await training(row, rounds);
+for (const [shape, batch] of [
+  ["135M", 32],
+  ["1M", 64],
+] as const)
+  if (all(shape)) await decoding(shape, batch, rounds);

@@ -1,0 +1,35 @@
+/** The models and the arithmetic that all benches share; the peers' scripts use the same (bench/peers/common.py). */
+import type { Json } from "../../src/core/json.js";
+
+export const shapes = {
+  "135M": { layers: 30, width: 576, heads: 9, kvHeads: 3, mlp: 1536, vocabulary: 49_152 },
+  "1M": { layers: 4, width: 128, heads: 4, kvHeads: 4, mlp: 512, vocabulary: 64 },
+  "100k": { layers: 2, width: 64, heads: 4, kvHeads: 4, mlp: 192, vocabulary: 64 },
+} as const;
+export type ShapeName = keyof typeof shapes;
+
+export function configOf(name: ShapeName): { readonly [key: string]: Json } {
+  const s = shapes[name];
+  return {
+    architectures: ["LlamaForCausalLM"],
+    model_type: "llama",
+    hidden_size: s.width,
+    num_hidden_layers: s.layers,
+    num_attention_heads: s.heads,
+    num_key_value_heads: s.kvHeads,
+    intermediate_size: s.mlp,
+    vocab_size: s.vocabulary,
+    max_position_embeddings: 2048,
+    rms_norm_eps: 1e-5,
+    rope_theta: 10_000,
+    tie_word_embeddings: true,
+    hidden_act: "silu",
+  };
+}
+
+/** Floating-point operations of forward and backward: 6 a product parameter (head included) and token, 12 · layers · batch · T² · width for attention. Recomputation does not count. */
+export function modelFlops(name: ShapeName, batch: number, tokens: number): number {
+  const { layers, width, heads, kvHeads, mlp, vocabulary } = shapes[name];
+  const products = layers * (2 * width * width + 2 * width * (width / heads) * kvHeads + 3 * width * mlp) + vocabulary * width;
+  return 6 * products * batch * tokens + 12 * layers * batch * tokens * tokens * width;
+}
