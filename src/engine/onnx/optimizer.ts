@@ -94,17 +94,6 @@ export class Optimizer {
     }
   }
 
-  /** The moment of a Hugging Face tensor in float64 (`exp_avg`, `exp_avg_sq` or `momentum_buffer`); undefined before the first step that has one. */
-  readMoment(store: ParameterStore, name: string, tensor: string): Float64Array | undefined {
-    const kind = (Object.keys(kinds) as Kind[]).find((key) => kinds[key] === name);
-    for (const parameter of store.parameters) {
-      const part = parameter.parts.find((p) => p.name === tensor);
-      const array = kind && this.moments[kind].get(parameter.name);
-      if (part && array) return Float64Array.from(rowsOf(parameter, part, array));
-    }
-    return undefined;
-  }
-
   private jobOf(parameter: Parameter, rule: UpdateRule, groups: readonly CompiledRule[]): Job {
     const columns = columnsOf(parameter);
     const ranges = parameter.parts.map(({ name, rowStart, rows }): Range => {

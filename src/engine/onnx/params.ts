@@ -151,11 +151,6 @@ export class ParameterStore {
     view.set(values);
   }
 
-  /** Whether anything was accumulated since the gradient was last emptied. */
-  get hasGradient(): boolean {
-    return this.accumulated;
-  }
-
   /** The gradient array of a parameter, to be added to; zeros at first. */
   gradient(parameter: Parameter): Float32Array {
     this.accumulated = true;
