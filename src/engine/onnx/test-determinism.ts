@@ -44,7 +44,7 @@ export const shapes = {
   576: { layers: 1, width: 576, heads: 9, kvHeads: 3, mlp: 768, vocabulary: 512 },
 } as const;
 
-export const determinism = ({ shape, threads, repeats }: DeterminismCase): void =>
+export function determinism({ shape, threads, repeats }: DeterminismCase): void {
   describe(`width ${shape.width}, ${threads} threads`, () => {
     const requests = requestsFor(shape.vocabulary, count);
     let engine: OnnxEngine;
@@ -113,3 +113,4 @@ export const determinism = ({ shape, threads, repeats }: DeterminismCase): void 
       });
     });
   });
+}
