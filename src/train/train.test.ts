@@ -8,7 +8,9 @@ const rewards = (folder: string): number[] =>
 
 describe("training on a table", () => {
   it("GRPO raises the reward of a small task from chance to nearly always, on held-out problems too", async () => {
-    const result = await train(options(await tablePolicy(), { steps: 60, problems: 12, group: 16, lr: 0.2, checkpoint: { every: 0 }, eval: { every: 30, problems: 4, samples: 50 } }));
+    const result = await train(
+      options(await tablePolicy(), { steps: 60, problems: 12, group: 16, lr: 0.2, checkpoint: { every: 0 }, eval: { every: 30, problems: 4, samples: 50 } }),
+    );
     const curve = rewards(result.folder);
     expect(result).toMatchObject({ reason: "done", steps: 60 });
     expect(curve[0]).toBeLessThan(0.1);

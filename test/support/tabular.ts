@@ -1,28 +1,14 @@
-/** A task that a softmax table learns in seconds: answer a digit with the next one, and stop. */
+/** Runs on softmax tables, which learn in seconds. */
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { alphabetTokenizer, saveAlphabet } from "../../src/core/alphabet.js";
+import { saveAlphabet } from "../../src/core/alphabet.js";
 import type { TableConfigInput } from "../../src/engine/table/config.js";
 import { TableEngine } from "../../src/engine/table/engine.js";
-import { defineTask } from "../../src/tasks/define.js";
 import type { TrainOptions } from "../../src/train/train.js";
+import successor, { tokenizer } from "./successor-task.js";
 
-const digits = [..."0123456789"];
-export const tokenizer = alphabetTokenizer(digits);
-
-/** Twelve problems to train on, two digits each, and four held out; the answer is the last digit's successor. */
-export const successor = defineTask({
-  name: "successor",
-  rows: () =>
-    Array.from({ length: 16 }, (_, i) => {
-      const text = `${i % 7}${(i * 3) % 10}`;
-      return { prompt: text, key: `p${i}`, answer: String((Number(text[1]) + 1) % 10), split: i < 12 ? ("train" as const) : ("eval" as const) };
-    }),
-  verify: ({ response, reference }) => response === reference,
-  maxTokens: () => 3,
-  tokenizer: () => tokenizer,
-});
+export { successor, tokenizer };
 
 export const scratch = (): string => mkdtempSync(join(tmpdir(), "touchstone-train-"));
 

@@ -1,0 +1,104 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { snapshot } from "../../test/support/run-writer.js";
+import { options, successor, tablePolicy } from "../../test/support/tabular.js";
+import { RunReader } from "./store/reader.js";
+import { resume, type TrainOptions, train } from "./train.js";
+
+const steps = 6;
+let model: string;
+let whole: { [path: string]: string };
+
+/** A run of six steps with three minibatches each; twelve problems by four a step make an epoch of three steps. */
+const settings = (more: Partial<TrainOptions> = {}): TrainOptions =>
+  options(model, {
+    steps,
+    minibatches: 2,
+    epochs: 2,
+    eval: { every: 3, problems: 2, samples: 2 },
+    method: { name: "grpo", options: { kl_coef: 0.01 } },
+    ...more,
+  });
+
+/** Starts a run that is interrupted when a progress report says so. */
+async function interruptedWhen(test: (kind: string, step: number, what?: string) => boolean): Promise<string> {
+  const controller = new AbortController();
+  let finished = 0;
+  const run = settings({
+    signal: controller.signal,
+    onProgress: (progress) => {
+      if (progress.kind === "step") finished = progress.step;
+      if (test(progress.kind, finished, progress.kind === "await" ? progress.what : undefined)) controller.abort();
+    },
+  });
+  const result = await train(run);
+  expect(result.reason).toBe("interrupted");
+  return run.out;
+}
+
+/** What must be equal: logs, columns, and the checkpoints that both have. */
+function same(folder: string): void {
+  const is = snapshot(folder);
+  expect(Object.keys(whole).filter((path) => is[path] !== whole[path])).toEqual([]);
+  const extra = Object.keys(is).filter((path) => whole[path] === undefined);
+  expect(extra.filter((path) => !path.startsWith("checkpoints/"))).toEqual([]);
+}
+
+beforeAll(async () => {
+  model = await tablePolicy();
+  const run = settings();
+  await train(run);
+  whole = snapshot(run.out);
+  expect(Object.keys(whole).filter((path) => path.endsWith("checkpoint.json"))).toHaveLength(5); // 0, 2, 3, 4, 6
+});
+
+describe("a resumed run is the run that was never interrupted, byte for byte", () => {
+  it.each([
+    ["before the first step", (kind: string) => kind === "checkpoint"],
+    ["during the first step", (_: string, step: number, what?: string) => step === 0 && what === "updates"],
+    ["after step 2, with problems of the epoch left", (kind: string, step: number) => kind === "step" && step === 2],
+    ["at the end of an epoch", (kind: string, step: number) => kind === "step" && step === 3],
+    ["between checkpoints", (kind: string, step: number) => kind === "step" && step === 5],
+  ])("%s", async (_, test) => {
+    const folder = await interruptedWhen(test);
+    const result = await resume(folder, { task: successor() });
+    expect(result).toMatchObject({ reason: "done", steps });
+    same(folder);
+  });
+
+  it("after the last step there is nothing left to do, and nothing changes", async () => {
+    const run = settings();
+    await train(run);
+    expect(await resume(run.out, { task: successor() })).toMatchObject({ reason: "done", steps, updates: 24 });
+    same(run.out);
+  });
+
+  it("from the checkpoint before a damaged one", async () => {
+    const folder = await interruptedWhen((kind, step) => kind === "step" && step === 5);
+    const path = join(RunReader.open(folder).checkpoints.pathOf(5), "optimizer.safetensors");
+    writeFileSync(path, "damaged");
+    const messages: string[] = [];
+    await resume(folder, { task: successor(), onProgress: (progress) => progress.kind === "message" && messages.push(progress.text) });
+    expect(messages.join(" ")).toMatch(/Skipped a checkpoint: .*optimizer.safetensors.* Resuming from the checkpoint of step 4\./);
+    same(folder);
+  });
+
+  it("is refused with other data, and for a folder that is no run", async () => {
+    const folder = await interruptedWhen((kind, step) => kind === "step" && step === 2);
+    const other = { ...successor(), problems: (...args: Parameters<ReturnType<typeof successor>["problems"]>) => [...successor().problems(...args)].reverse() };
+    await expect(resume(folder, { task: other })).rejects.toThrow("its data set has changed since it began; give the data it began with, or start a new run");
+    await expect(resume(mkdtempSync(join(tmpdir(), "empty-")))).rejects.toThrow("it is not the folder of a run");
+    await expect(train({ ...settings(), out: folder })).rejects.toThrow("it already holds a run; resume it with --resume, or give another folder");
+  });
+});
+
+it("another seed, and only another seed, gives other rollouts", async () => {
+  const again = settings();
+  await train(again);
+  same(again.out);
+  const other = settings({ seed: 1 });
+  await train(other);
+  expect(snapshot(other.out)["events.jsonl"]).not.toBe(whole["events.jsonl"]);
+});
