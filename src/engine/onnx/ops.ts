@@ -34,10 +34,10 @@ export const rotary = (g: Graph, x: Value, positions: Value, cos: Value, sin: Va
 const attr = (node: Node, name: string): number => (node.attributes[name] as number | undefined) ?? 0;
 const alphaOf = (node: Node): number => (node.attributes.alpha as { float: number } | undefined)?.float ?? 1;
 
-/** d · s · (1 + x · (1 − s)) with s = sigmoid(x): derivative of silu. */
-function siluGradient(g: Graph, x: Value, d: Value): Value {
+/** d · (s + y − y · s) with s = sigmoid(x) and y = x · s: derivative of silu. */
+function siluGradient(g: Graph, x: Value, y: Value, d: Value): Value {
   const s = g.apply("Sigmoid", [x]);
-  return mul(g, d, mul(g, s, add(g, mul(g, x, sub(g, g.float(1), s)), g.float(1))));
+  return mul(g, d, sub(g, add(g, s, y), mul(g, y, s)));
 }
 
 /** With x̂ = x · r and d̂ = d · w: dx = r · (d̂ − x̂ · mean(d̂ · x̂)), dw = Σ_rows d · x̂. */
@@ -81,7 +81,7 @@ export const rules: { readonly [op: string]: { readonly gradient: GradientRule }
   },
   Neg: { gradient: (g, _n, [d]) => [g.apply("Neg", [d as Value])] },
   Exp: { gradient: (g, n, [d]) => [mul(g, d as Value, n.outputs[0] as Value)] },
-  QuickGelu: { gradient: (g, n, [d]) => [siluGradient(g, n.inputs[0] as Value, d as Value)] },
+  QuickGelu: { gradient: (g, n, [d]) => [siluGradient(g, n.inputs[0] as Value, n.outputs[0] as Value, d as Value)] },
   SimplifiedLayerNormalization: { gradient: (g, n, [d]) => rmsNormGradient(g, n.inputs, n.outputs[1] as Value, d as Value) },
   RotaryEmbedding: {
     gradient: (g, n, [d]) => [
