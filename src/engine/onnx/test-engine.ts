@@ -107,3 +107,9 @@ export function distance(a: readonly TensorValue[], b: readonly TensorValue[]): 
   });
   return Math.sqrt(difference / size);
 }
+
+/** Whether two lists of tensors are equal byte for byte. */
+export function sameBytes(a: readonly TensorValue[], b: readonly TensorValue[]): boolean {
+  const bytes = ({ data }: TensorValue): Buffer => Buffer.from(data.buffer, data.byteOffset, data.byteLength);
+  return a.length === b.length && a.every((tensor, i) => tensor.name === b[i].name && bytes(tensor).equals(bytes(b[i])));
+}
