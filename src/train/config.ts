@@ -51,8 +51,8 @@ const checkpoint = z.strictObject({
 
 const engine = z.strictObject({
   name: z.enum(["onnx", "table"]).default("onnx").describe("onnx: decoders; table: softmax tables and linear softmax."),
-  threads: count.optional().describe("Threads of each engine process; absent: the processors shared among the workers."),
-  workers: count.default(1).describe("Engine processes."),
+  threads: count.optional().describe("Threads of each engine process; absent: what suits the size of the policy."),
+  workers: count.optional().describe("Engine processes; absent: what suits the size of the policy."),
   activations: z.enum(["keep", "recompute"]).optional().describe("Keep activations for the backward pass, or compute them again (less memory)."),
 });
 

@@ -1,5 +1,4 @@
 /** Everything of a run that must be right before it begins: configuration, data, method, engine, policy, contexts. */
-import { availableParallelism } from "node:os";
 import { resolve as resolvePath } from "node:path";
 import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
@@ -7,8 +6,6 @@ import { isModulePath } from "../core/load.js";
 import { parseOptions } from "../core/options.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { Engine, ModelInfo, UpdateRule } from "../engine/contract.js";
-import { startOnnx } from "../engine/onnx/start.js";
-import { TableEngine } from "../engine/table/engine.js";
 import { type AnyMethod, anyMethod, namedMethod } from "../methods/catalogue.js";
 import { Cells } from "../methods/cell.js";
 import type { Method, Settings } from "../methods/contract.js";
@@ -20,6 +17,7 @@ import type { JudgePool } from "../verify/pool.js";
 import { startPool } from "../verify/pool.js";
 import { partOf, type TrainConfig, type TrainConfigInput, trainConfig } from "./config.js";
 import { type Contexts, renderContexts } from "./contexts.js";
+import { type EngineForm, engineForm, refuseUnlessRoom, startEngine } from "./engines.js";
 import { type Inputs, loadInputs } from "./inputs.js";
 import { hashModel, tokenizerOf } from "./model-files.js";
 import type { OnProgress } from "./progress.js";
@@ -35,7 +33,7 @@ export interface Given {
 
 /** The part that needs neither engine nor policy. */
 export interface Plan {
-  readonly config: Inputs["config"];
+  readonly config: Inputs["config"] & { readonly engine: EngineForm };
   readonly inputs: Inputs;
   readonly cells: Cells;
   readonly method: Resolved;
@@ -75,7 +73,8 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
   const fallback = anyMethod(grpo).make({}, cell, "method grpo").method;
   const method = resolve(composed, fallback);
   const named = made.map(({ name, options }) => ({ name, options: options as { readonly [name: string]: Json } }));
-  const config = { ...inputs.config, method: named.length === 1 ? named[0] : named };
+  const engine = given.engine ? { name: inputs.config.engine.name, threads: 1, workers: 1 } : await engineForm(inputs.config);
+  const config = { ...inputs.config, method: named.length === 1 ? named[0] : named, engine };
   for (const part of composed.parts ?? [composed]) part.check?.(settingsOf(config, []));
   return { config, inputs, cells, method, composed };
 }
@@ -89,8 +88,10 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
     for (const act of closing.splice(0).reverse()) await act();
   };
   try {
+    const wanted = rolesOf(composed);
+    if (given.engine === undefined) await refuseUnlessRoom(config, longestPrompt(inputs, tokenizer), wanted.size);
     onProgress({ kind: "await", what: "the engine" });
-    const engine = given.engine ?? (await startEngine(config.engine));
+    const engine = given.engine ?? (await startEngine(config));
     if (given.engine === undefined) closing.push(() => engine.close());
     onProgress({ kind: "await", what: "the policy" });
     const model = await engine.weights.load({ role: "policy", source: { from: "folder", path: config.model }, trainable: true });
@@ -103,7 +104,6 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
         mend: "lower problems or max_tokens",
       });
     }
-    const wanted = new Set((composed.parts ?? [composed]).flatMap(({ needs = [] }) => needs.flatMap(({ oneOf }) => oneOf.flatMap(({ roles = [] }) => roles))));
     const roles = new Set(["policy"]);
     const reference = config.reference ?? config.model;
     if (wanted.has("reference")) {
@@ -141,16 +141,26 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
   }
 }
 
-function settingsOf({ group, problems, temperature, max_tokens }: Inputs["config"], eosIds: readonly number[]): Settings {
-  return { group, problems, temperature, maxTokens: max_tokens, stop: { ids: eosIds } };
+/** Roles that some part of a method can use, beside the policy. */
+function rolesOf(method: Method): Set<string> {
+  return new Set((method.parts ?? [method]).flatMap(({ needs = [] }) => needs.flatMap(({ oneOf }) => oneOf.flatMap(({ roles = [] }) => roles))));
 }
 
-async function startEngine({ name, threads, workers, activations }: TrainConfig["engine"]): Promise<Engine> {
-  if (name === "table") {
-    if (workers === 1) return new TableEngine();
-    throw new ConfigError({ place: "engine.workers", cause: `it is ${workers}, and the engine table runs in this process`, mend: "set it to 1" });
+/** Tokens of the longest prompt that can be rendered; what cannot be is refused with its place once the model is known. */
+function longestPrompt({ problems, config }: Inputs, tokenizer: Tokenizer): number {
+  let longest = 1;
+  for (const { prompt } of problems) {
+    try {
+      longest = Math.max(longest, tokenizer.render(prompt, { addGenerationPrompt: true }).length);
+    } catch {
+      return longest;
+    }
   }
-  return startOnnx({ engine: { threads: threads ?? 1, ...(activations ? { activations } : {}) }, workers });
+  return Math.min(longest, config.max_prompt_tokens ?? longest);
+}
+
+function settingsOf({ group, problems, temperature, max_tokens }: Inputs["config"], eosIds: readonly number[]): Settings {
+  return { group, problems, temperature, maxTokens: max_tokens, stop: { ids: eosIds } };
 }
 
 function checkSameVocabulary(policy: ModelInfo, reference: ModelInfo, folder: string): void {
@@ -162,10 +172,8 @@ function checkSameVocabulary(policy: ModelInfo, reference: ModelInfo, folder: st
   });
 }
 
-/** The configuration with whole paths, so that a resume from another folder finds them, and with the threads that are used. */
+/** The configuration with whole paths, so that a resume from another folder finds them. */
 function absolute(config: TrainConfig): TrainConfig {
-  const { engine } = config;
-  const threads = engine.threads ?? Math.max(1, Math.floor(availableParallelism() / engine.workers));
   const task = config.task === undefined ? undefined : partOf(config.task);
   return {
     ...config,
@@ -175,6 +183,5 @@ function absolute(config: TrainConfig): TrainConfig {
     ...(config.data === undefined ? {} : { data: { ...config.data, file: resolvePath(config.data.file) } }),
     ...(config.eval.data === undefined ? {} : { eval: { ...config.eval, data: { ...config.eval.data, file: resolvePath(config.eval.data.file) } } }),
     ...(task !== undefined && isModulePath(task.name) ? { task: { ...task, name: resolvePath(task.name) } } : {}),
-    engine: { ...engine, threads },
   };
 }

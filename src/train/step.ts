@@ -88,7 +88,7 @@ export async function runStep(parts: StepParts, step: number, state: Readonly<Ru
     train_ms: end - trainingFrom,
     sampled_per_s: (1000 * tokens) / Math.max(1e-9, sampled - start),
     trained_per_s: (1000 * result.tokens) / Math.max(1e-9, end - trainingFrom),
-    idle: Math.max(0, 1 - (after.busyMs - before.busyMs) / config.engine.workers / Math.max(1e-9, end - start)),
+    idle: Math.max(0, 1 - (after.busyMs - before.busyMs) / (config.engine.workers ?? 1) / Math.max(1e-9, end - start)),
     slots: after.slots - before.slots,
   };
   const updates = state.updates + result.steps;

@@ -26,7 +26,12 @@ export function startLocal(
   parameters: number,
   options: Omit<StartOptions, "engine" | "workers"> & { readonly engine?: Partial<OnnxOptions>; readonly cores?: number } = {},
 ): Promise<Engine> {
-  const { cores = availableParallelism(), engine, ...rest } = options;
-  if (parameters > smallModel) return startOnnx({ ...rest, engine: { threads: cores, ...engine } });
-  return startOnnx({ ...rest, engine: { threads: 1, ...engine }, workers: cores });
+  const { cores, engine, ...rest } = options;
+  const { threads, workers } = localForm(parameters, cores);
+  return startOnnx({ ...rest, engine: { threads, ...engine }, workers });
+}
+
+/** Processes, and threads of each, that suit a model of that size. */
+export function localForm(parameters: number, cores: number = availableParallelism()): { readonly threads: number; readonly workers: number } {
+  return parameters > smallModel ? { threads: cores, workers: 1 } : { threads: 1, workers: cores };
 }

@@ -1,0 +1,22 @@
+import { describe, expect, it } from "vitest";
+import { curve } from "./curve.js";
+
+describe("a curve", () => {
+  it("rises from the lower left to the upper right, between its labels", () => {
+    expect(curve([0, 1, 2, 3], { height: 2 })).toEqual(["3 ┤ ▞", "0 ┤▞", "  └──", "   1 4"]);
+  });
+
+  it("draws equal values as one line and averages more values than fit", () => {
+    expect(curve([0.5, 0.5, 0.5, 0.5], { height: 2, low: 0, high: 1 }).slice(0, 2)).toEqual(["1 ┤▄▄", "0 ┤"]);
+    const lines = curve(
+      Array.from({ length: 1000 }, (_, i) => i),
+      { width: 10, height: 4 },
+    );
+    expect(Math.max(...lines.map(({ length }) => length))).toBeLessThan(20);
+    expect(lines.at(-1)).toMatch(/^ +1 +1000$/);
+  });
+
+  it("of nothing has no lines", () => {
+    expect(curve([])).toEqual([]);
+  });
+});

@@ -1,0 +1,52 @@
+/** A curve of numbers as lines of text, for a terminal: quarter blocks, two values a column and two a row. */
+
+const quarters = [" ", "▘", "▝", "▀", "▖", "▌", "▞", "▛", "▗", "▚", "▐", "▜", "▄", "▙", "▟", "█"] as const;
+
+export interface CurveOptions {
+  /** Columns for the curve itself. Default 60. */
+  readonly width?: number;
+  /** Rows. Default 8. */
+  readonly height?: number;
+  /** Ends of the axis; default: those of the values. */
+  readonly low?: number;
+  readonly high?: number;
+}
+
+/** The curve with its axis at the left and the first and last x below; no lines for no values. Values are averaged where there are more than fit. */
+export function curve(values: readonly number[], options: CurveOptions = {}): string[] {
+  if (values.length === 0) return [];
+  const { width = 60, height = 8, low = Math.min(...values), high = Math.max(...values) } = options;
+  const columns = Math.min(2 * width, Math.max(2, values.length));
+  const points = Array.from({ length: columns }, (_, i) => meanOf(values, (i * values.length) / columns, ((i + 1) * values.length) / columns));
+  const span = high > low ? high - low : 1;
+  const levels = 2 * height;
+  const level = (value: number): number => Math.min(levels - 1, Math.max(0, Math.round(((value - low) / span) * (levels - 1))));
+  const cells = Array.from({ length: height }, () => new Array<number>(Math.ceil(columns / 2)).fill(0));
+  points.forEach((value, i) => {
+    const from = level(value);
+    const before = i === 0 ? from : level(points[i - 1]);
+    // Steep parts are drawn as a line, half of it on each side.
+    const middle = (from + before) / 2;
+    const bottom = Math.min(from, Math.ceil(middle));
+    const top = Math.max(from, Math.floor(middle));
+    for (let y = bottom; y <= top; y++) {
+      const row = cells[height - 1 - Math.floor(y / 2)];
+      row[Math.floor(i / 2)] |= (y % 2 === 1 ? 1 : 4) << (i % 2);
+    }
+  });
+  const labels = Array.from({ length: height }, (_, r) => (r === 0 ? short(high) : r === height - 1 ? short(low) : ""));
+  const margin = Math.max(...labels.map(({ length }) => length));
+  const lines = cells.map((row, r) => `${labels[r].padStart(margin)} ┤${row.map((cell) => quarters[cell]).join("")}`.trimEnd());
+  const drawn = Math.ceil(columns / 2);
+  const last = String(values.length);
+  return [...lines, `${" ".repeat(margin)} └${"─".repeat(drawn)}`, `${" ".repeat(margin + 2)}1${last.padStart(Math.max(last.length + 1, drawn - 1))}`];
+}
+
+function meanOf(values: readonly number[], from: number, to: number): number {
+  const part = values.slice(Math.floor(from), Math.max(Math.floor(from) + 1, Math.floor(to)));
+  return part.reduce((a, b) => a + b, 0) / part.length;
+}
+
+function short(value: number): string {
+  return Math.abs(value) >= 100 || Number.isInteger(value) ? value.toFixed(0) : value.toPrecision(2);
+}

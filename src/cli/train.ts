@@ -1,0 +1,132 @@
+/** `touchstone train`: reinforcement on verified answers, with a progress line, a curve at the end, and a run folder. */
+import type { Command } from "commander";
+import { ConfigError } from "../core/errors.js";
+import type { TrainProgress } from "../train/progress.js";
+import { resume, type TrainHooks, type TrainOptions, type TrainResult, train } from "../train/train.js";
+import { curve } from "./curve.js";
+import { colours, print } from "./output.js";
+import { Progress } from "./progress.js";
+import { showDryRun } from "./train-dry-run.js";
+import { type TrainFlags, trainOptions, writtenConfig } from "./train-flags.js";
+
+export function define(command: Command): void {
+  trainOptions(command)
+    .addHelpText(
+      "after",
+      `
+Ctrl-C finishes the step in hand and saves; a second one ends at once, and the last checkpoint stands.
+
+Examples:
+  $ touchstone train --model starter --task chain --steps 100 --lr 1e-4 --eval-every 25 --out runs/first
+  $ touchstone train --model my-model --data train.jsonl --prompt-column question --verifier number --eval-share 0.1 --out runs/mine
+  $ touchstone train --config run.yaml --set method.options.clip_high=0.28 --dry-run
+  $ touchstone train --resume runs/first`,
+    )
+    .action(run);
+}
+
+async function run(flags: TrainFlags): Promise<void> {
+  if (flags.resume !== undefined) refuseBeside(flags);
+  const config = flags.resume === undefined ? ((await writtenConfig(flags)) as unknown as TrainOptions) : undefined;
+  if (config && flags.dryRun) return showDryRun(config, flags.json === true);
+  const watch = new Watch(flags.json === true);
+  try {
+    const result = config ? await train({ ...config, ...watch.hooks }) : await resume(flags.resume as string, watch.hooks);
+    watch.end();
+    if (flags.json) print(JSON.stringify({ ...result, rewards: watch.rewards }));
+    else report(result, watch);
+    if (result.reason === "no-signal") process.exitCode = 1;
+  } finally {
+    watch.end();
+  }
+}
+
+/** A resumed run goes on as it began: its options are in its folder. */
+function refuseBeside(flags: TrainFlags): void {
+  const other = Object.keys(flags).find((name) => name !== "resume" && name !== "json");
+  if (other === undefined) return;
+  const flag = `--${other.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+  throw new ConfigError({ place: `option ${flag}`, cause: "a resumed run keeps the options that it began with", mend: `leave it out beside --resume` });
+}
+
+/** Follows a run on the progress line, and passes Ctrl-C on to it. */
+class Watch {
+  readonly rewards: number[] = [];
+  readonly scores: { readonly step: number; readonly score: number }[] = [];
+  readonly hooks: TrainHooks;
+  private progress: Progress;
+  private readonly stop = new AbortController();
+  private ended = false;
+
+  constructor(private readonly silent: boolean) {
+    this.progress = new Progress({ label: "training", silent });
+    this.hooks = { signal: this.stop.signal, onProgress: (progress) => this.on(progress) };
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, this.interrupt);
+  }
+
+  private readonly interrupt = (): void => {
+    if (this.stop.signal.aborted) process.exit(130);
+    this.stop.abort();
+    this.progress.say("Finishing this step and saving; once more ends at once.");
+  };
+
+  private steps = 0;
+
+  private on(progress: TrainProgress): void {
+    switch (progress.kind) {
+      case "await":
+        this.progress.waitFor(progress.total === undefined ? progress.what : `${progress.what} ${progress.done}/${progress.total}`);
+        break;
+      case "message":
+        this.progress.say(progress.text);
+        break;
+      case "step":
+        if (this.steps === 0) {
+          this.steps = progress.steps;
+          this.progress.end();
+          this.progress = new Progress({ label: "training", total: progress.steps, silent: this.silent });
+        }
+        if (progress.metrics.reward !== undefined) this.rewards.push(progress.metrics.reward);
+        this.progress.at(progress.step, this.note(progress.metrics));
+        break;
+      case "evaluation":
+        if (progress.score !== undefined) {
+          this.scores.push({ step: progress.step, score: progress.score });
+          this.progress.say(`step ${progress.step}: ${percent(progress.score)} of ${progress.data.problems} held-out problems`);
+        }
+        break;
+      case "checkpoint":
+        break;
+    }
+  }
+
+  private note({ reward, groups_silent, entropy }: { readonly [name: string]: number }): string {
+    const parts = [`reward ${reward === undefined ? "-" : reward.toFixed(3)}`];
+    if (groups_silent !== undefined) parts.push(`silent ${percent(groups_silent)}`);
+    if (entropy !== undefined) parts.push(`entropy ${entropy.toFixed(2)}`);
+    return parts.join(", ");
+  }
+
+  end(): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.progress.end();
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, this.interrupt);
+  }
+}
+
+function report(result: TrainResult, { rewards, scores }: Watch): void {
+  const paint = colours(process.stdout);
+  if (rewards.length > 1) {
+    print(paint.bold("reward a step"));
+    for (const line of curve(rewards, { low: 0, high: Math.max(1, ...rewards) })) print(line);
+  }
+  const [first] = scores;
+  const last = scores.at(-1);
+  if (first && last && first !== last) print(`held-out: ${percent(first.score)} at step ${first.step}, ${percent(last.score)} at step ${last.step}`);
+  print(`${result.message.charAt(0).toUpperCase()}${result.message.slice(1)}.`);
+  print(`The policy is in ${result.model}`);
+  if (result.reason === "done") print(`  touchstone sample ${result.folder}@last --help     touchstone eval ${result.folder}@last --help`);
+}
+
+const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;

@@ -1,0 +1,61 @@
+/** The engine of a run: in which form it runs on this machine, whether it fits into its memory, and its start. */
+import { availableParallelism } from "node:os";
+import { ConfigError } from "../core/errors.js";
+import type { Engine } from "../engine/contract.js";
+import { loadConfig } from "../engine/onnx/folder.js";
+import { availableMemory, estimateMemory, type MemoryEstimate, refuseUnlessFits } from "../engine/onnx/memory.js";
+import { parameterCount } from "../engine/onnx/params.js";
+import { localForm, startOnnx } from "../engine/onnx/start.js";
+import { TableEngine } from "../engine/table/engine.js";
+import type { TrainConfig } from "./config.js";
+
+/** The engine's settings with nothing left open. */
+export type EngineForm = TrainConfig["engine"] & { readonly threads: number; readonly workers: number };
+
+/** Tokens of a training pack of the onnx engine. */
+const packPlaces = 8192;
+
+/** Processes and threads: as set, else what suits the size of the policy. */
+export async function engineForm({ engine, model }: Pick<TrainConfig, "engine" | "model">): Promise<EngineForm> {
+  if (engine.name === "table") {
+    if ((engine.workers ?? 1) > 1)
+      throw new ConfigError({ place: "engine.workers", cause: `it is ${engine.workers}, and the engine table runs in this process`, mend: "set it to 1" });
+    return { ...engine, threads: 1, workers: 1 };
+  }
+  const cores = availableParallelism();
+  if (engine.workers !== undefined) return { ...engine, workers: engine.workers, threads: engine.threads ?? Math.max(1, Math.floor(cores / engine.workers)) };
+  if (engine.threads !== undefined) return { ...engine, threads: engine.threads, workers: 1 };
+  return { ...engine, ...localForm(parameterCount(await loadConfig(model)), cores) };
+}
+
+type Sized = Pick<TrainConfig, "model" | "group" | "problems" | "minibatches" | "optimizer"> & { readonly engine: EngineForm; readonly max_tokens: number };
+
+/** Bytes that the engine's processes will need together; undefined for engines without an estimate. `prompt`: tokens of the longest prompt. */
+export async function memoryOf(config: Sized, prompt: number, copies: number): Promise<MemoryEstimate | undefined> {
+  const { engine, group, problems, max_tokens } = config;
+  if (engine.name !== "onnx") return undefined;
+  const model = await loadConfig(config.model);
+  const length = prompt + max_tokens;
+  const rows = Math.ceil((group * problems) / engine.workers);
+  const moments = config.optimizer?.rule === "sgd" ? (config.optimizer.momentum > 0 ? 1 : 0) : 2;
+  const slots = Math.max(length, Math.min(packPlaces, Math.ceil(rows / config.minibatches) * length));
+  const one = [
+    estimateMemory(model, { kind: "train", slots, length, activations: engine.activations ?? "recompute", moments }, { copies }),
+    estimateMemory(model, { kind: "sample", sequences: Math.min(256, rows), length }, { copies: copies + 1 + moments }),
+  ].sort((a, b) => b.total - a.total)[0];
+  const parts = Object.fromEntries(Object.entries(one.parts).map(([name, bytes]) => [name, bytes * engine.workers]));
+  return { parts, total: one.total * engine.workers };
+}
+
+/** Throws MemoryError with the figures where the run would not fit into what is free. */
+export async function refuseUnlessRoom(config: Sized, prompt: number, copies: number): Promise<void> {
+  const estimate = await memoryOf(config, prompt, copies);
+  if (estimate) refuseUnlessFits(estimate, availableMemory(), "this run");
+}
+
+/** Starts the engine in its form. */
+export async function startEngine({ engine }: { readonly engine: EngineForm }): Promise<Engine> {
+  const { name, threads, workers, activations } = engine;
+  if (name === "table") return new TableEngine();
+  return startOnnx({ engine: { threads, ...(activations ? { activations } : {}) }, workers });
+}
