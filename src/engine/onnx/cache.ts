@@ -68,8 +68,8 @@ export class KeyValueCache {
     const { kvHeads, headDim: D, layers } = this.config;
     for (let layer = 0; layer < layers; layer++) {
       const pairs = [
-        [out[`k_${layer}`]?.data as Float32Array, this.keys[layer] as Float32Array],
-        [out[`v_${layer}`]?.data as Float32Array, this.values[layer] as Float32Array],
+        [out[`newK_${layer}`]?.data as Float32Array, this.keys[layer] as Float32Array],
+        [out[`newV_${layer}`]?.data as Float32Array, this.values[layer] as Float32Array],
       ] as const;
       for (const [source, target] of pairs) {
         for (let row = 0; row < places.length; row++) {

@@ -14,11 +14,11 @@ export const fed = (layer: number, name: string): string => `${name}_${layer}`;
 
 /**
  * Inputs: `x` [R, width] embeddings, `positions` [R, 1], `mask` [R, 1, 1, 1 + S] (the token itself, then S cached places), `splits` [1, S],
- * `cos`, `sin`, each layer's weights, `pastK_i` and `pastV_i` [R, K, S, D]. Outputs: `y` [R, width], `k_i`, `v_i` [R, K, 1, D].
+ * `cos`, `sin`, each layer's weights, `pastK_i` and `pastV_i` [R, K, S, D]. Outputs: `y` [R, width], `newK_i`, `newV_i` [R, K, 1, D].
  */
 export function decodeGraph(c: DecoderConfig): Uint8Array {
   const g = new Graph();
-  const { heads: H, kvHeads: K, headDim: D, mlp: F } = c;
+  const { heads: H, kvHeads: K, headDim: D } = c;
   let x = g.input("x", "float32", ["R", c.width]);
   const positions = g.input("positions", "int64", ["R", 1]);
   const mask = g.input("mask", "float32", ["R", 1, 1, "S1"]);
@@ -33,23 +33,19 @@ export function decodeGraph(c: DecoderConfig): Uint8Array {
     };
     const pastK = g.input(`pastK_${i}`, "float32", ["R", K, "S", D]);
     const pastV = g.input(`pastV_${i}`, "float32", ["R", K, "S", D]);
-    const [q0, k0, v0] = g.applyMany("Split", [linear(g, rmsNorm(g, x, w.norm1, c.rmsEpsilon), w.qkv), g.ints([H * D, K * D, K * D])], 3, { axis: 1 }) as [
-      Value,
-      Value,
-      Value,
-    ];
-    const q = reshaped(rotary(g, reshaped(q0, [-1, H, 1, D]), positions, cos, sin), [-1, K, H / K, D]);
-    const k = rotary(g, reshaped(k0, [-1, K, 1, D]), positions, cos, sin);
-    const v = reshaped(v0, [-1, K, 1, D]);
-    g.output(`k_${i}`, k, "float32", ["R", K, 1, D]);
-    g.output(`v_${i}`, v, "float32", ["R", K, 1, D]);
+    const normed = rmsNorm(g, x, w.norm1, c.rmsEpsilon);
+    const q = reshaped(rotary(g, reshaped(linear(g, normed, w.q), [-1, H, 1, D]), positions, cos, sin), [-1, K, H / K, D]);
+    const k = rotary(g, reshaped(linear(g, normed, w.k), [-1, K, 1, D]), positions, cos, sin);
+    const v = reshaped(linear(g, normed, w.v), [-1, K, 1, D]);
+    g.output(`newK_${i}`, k, "float32", ["R", K, 1, D]);
+    g.output(`newV_${i}`, v, "float32", ["R", K, 1, D]);
     const alpha = 1 / Math.sqrt(D);
     const scores = g.apply("Concat", [matmul(g, q, k, { transB: 1, alpha }), matmul(g, q, pastK, { transB: 1, alpha })], { axis: -1 });
     const [own, past] = g.applyMany("Split", [g.apply("Softmax", [add(g, scores, mask)], { axis: -1 }), splits], 2, { axis: -1 }) as [Value, Value];
     const mixed = reshaped(add(g, g.apply("MatMul", [past, pastV]), mul(g, own, v)), [-1, H * D]);
     const x1 = add(g, x, linear(g, mixed, w.o));
-    const [gate, up] = g.applyMany("Split", [linear(g, rmsNorm(g, x1, w.norm2, c.rmsEpsilon), w.gateUp), g.ints([F, F])], 2, { axis: 1 }) as [Value, Value];
-    x = add(g, x1, linear(g, mul(g, silu(g, gate), up), w.down));
+    const normed2 = rmsNorm(g, x1, w.norm2, c.rmsEpsilon);
+    x = add(g, x1, linear(g, mul(g, silu(g, linear(g, normed2, w.gate)), linear(g, normed2, w.up)), w.down));
   }
   g.output("y", x, "float32", ["R", c.width]);
   return g.build();

@@ -8,17 +8,21 @@ import { add, linear, matmul, mul, reshape, rmsNorm, rotary, silu, transpose } f
 import type { Dim } from "./proto.js";
 
 /** Names of a layer's weights in the graphs, which are also the last parts of their parameters' names. */
-export const layerWeights = ["norm1", "qkv", "o", "norm2", "gateUp", "down"] as const;
+export const layerWeights = ["norm1", "q", "k", "v", "o", "norm2", "gate", "up", "down"] as const;
 export type LayerWeight = (typeof layerWeights)[number];
 
 export function layerShapes(c: DecoderConfig): { readonly [name in LayerWeight]: readonly number[] } {
   const q = c.heads * c.headDim;
+  const kv = c.kvHeads * c.headDim;
   return {
     norm1: [c.width],
-    qkv: [q + 2 * c.kvHeads * c.headDim, c.width],
+    q: [q, c.width],
+    k: [kv, c.width],
+    v: [kv, c.width],
     o: [c.width, q],
     norm2: [c.width],
-    gateUp: [2 * c.mlp, c.width],
+    gate: [c.mlp, c.width],
+    up: [c.mlp, c.width],
     down: [c.width, c.mlp],
   };
 }
@@ -31,7 +35,8 @@ export function keptShapes(c: DecoderConfig): { readonly [name: string]: readonl
     v: ["B", c.kvHeads, "T", c.headDim],
     mixed: ["N", c.heads * c.headDim],
     x1: ["N", c.width],
-    gu: ["N", 2 * c.mlp],
+    gate: ["N", c.mlp],
+    up: ["N", c.mlp],
   };
 }
 
@@ -43,7 +48,7 @@ interface LayerValues {
 }
 
 function layer(g: Graph, c: DecoderConfig): LayerValues {
-  const { heads: H, kvHeads: K, headDim: D, mlp: F } = c;
+  const { heads: H, kvHeads: K, headDim: D } = c;
   const x = g.input("x", "float32", ["N", c.width]);
   const shapes = layerShapes(c);
   const weights = Object.fromEntries(layerWeights.map((name) => [name, g.input(name, "float32", shapes[name])])) as { [name in LayerWeight]: Value };
@@ -58,10 +63,9 @@ function layer(g: Graph, c: DecoderConfig): LayerValues {
   const split = (t: Value, n: number) => transpose(g, reshape(g, t, byHead(n), flat(n)), [0, 2, 1, 3]);
 
   const normed = rmsNorm(g, x, weights.norm1, c.rmsEpsilon);
-  const [q0, k0, v0] = g.applyMany("Split", [linear(g, normed, weights.qkv), g.ints([H * D, K * D, K * D])], 3, { axis: 1 }) as [Value, Value, Value];
-  const q = rotary(g, split(q0, H), positions, cos, sin);
-  const k = rotary(g, split(k0, K), positions, cos, sin);
-  const v = split(v0, K);
+  const q = rotary(g, split(linear(g, normed, weights.q), H), positions, cos, sin);
+  const k = rotary(g, split(linear(g, normed, weights.k), K), positions, cos, sin);
+  const v = split(linear(g, normed, weights.v), K);
   // The query heads that share a key head are stacked as rows of one product.
   const grouped = g.ints([0, K, -1, D]);
   const apart = g.ints([0, H, -1, D]);
@@ -73,10 +77,11 @@ function layer(g: Graph, c: DecoderConfig): LayerValues {
   const mixed = reshape(g, transpose(g, mixedHeads, [0, 2, 1, 3]), flat(H), byHead(H));
   const x1 = add(g, x, linear(g, mixed, weights.o));
 
-  const gu = linear(g, rmsNorm(g, x1, weights.norm2, c.rmsEpsilon), weights.gateUp);
-  const [gate, up] = g.applyMany("Split", [gu, g.ints([F, F])], 2, { axis: 1 }) as [Value, Value];
+  const normed2 = rmsNorm(g, x1, weights.norm2, c.rmsEpsilon);
+  const gate = linear(g, normed2, weights.gate);
+  const up = linear(g, normed2, weights.up);
   const y = add(g, x1, linear(g, mul(g, silu(g, gate), up), weights.down));
-  return { x, y, weights, kept: { q, k, v, mixed, x1, gu } };
+  return { x, y, weights, kept: { q, k, v, mixed, x1, gate, up } };
 }
 
 /** Forward: x → y, and on request what the backward pass would compute again, or only the keys and values (for a cache). */

@@ -21,24 +21,13 @@ const q = "model.layers.1.self_attn.q_proj.weight";
 const v = "model.layers.1.self_attn.v_proj.weight";
 
 describe("the layout", () => {
-  it("has q, k, v and gate, up as rows of one array each", () => {
+  it("has one array a tensor", () => {
     const layouts = layoutOf(config, true);
     const one = (name: string) => layouts.find((layout) => layout.name === name);
-    expect(one("layers.1.qkv")).toMatchObject({
-      shape: [32, 8],
-      parts: [
-        { name: q, rowStart: 0, rows: 16, shape: [16, 8] },
-        { rowStart: 16, rows: 8 },
-        { name: v, rowStart: 24, rows: 8 },
-      ],
-    });
-    expect(one("layers.0.gateUp")).toMatchObject({
-      shape: [12, 8],
-      parts: [
-        { rowStart: 0, rows: 6 },
-        { rowStart: 6, rows: 6 },
-      ],
-    });
+    expect(one("layers.1.q")).toMatchObject({ shape: [16, 8], parts: [{ name: q, rowStart: 0, rows: 16, shape: [16, 8] }] });
+    expect(one("layers.1.v")).toMatchObject({ shape: [8, 8], parts: [{ name: v, rows: 8 }] });
+    expect(one("layers.0.gate")).toMatchObject({ shape: [6, 8] });
+    expect(one("layers.0.up")).toMatchObject({ shape: [6, 8] });
     expect(one("layers.0.o")).toMatchObject({ shape: [8, 16] });
     expect(one("layers.0.down")).toMatchObject({ shape: [8, 6] });
     expect(one("head")).toMatchObject({ shape: [40, 8] });
@@ -94,12 +83,11 @@ describe("random weights", () => {
 });
 
 describe("a store", () => {
-  it("writes a tensor into its rows of the fused array and nowhere else", () => {
+  it("writes a tensor into its own array and nowhere else", () => {
     const store = new ParameterStore(config);
     store.write(v, new Float64Array(64).fill(2));
-    const fused = store.get("layers.1.qkv").data;
-    expect([...fused.subarray(0, 24 * 8)].every((x) => x === 0)).toBe(true);
-    expect([...fused.subarray(24 * 8)].every((x) => x === 2)).toBe(true);
+    expect(store.get("layers.1.v").data.every((x) => x === 2)).toBe(true);
+    for (const { name, data } of store.parameters) if (name !== "layers.1.v") expect(data.every((x) => x === 0)).toBe(true);
     expect(store.read(v)).toEqual(new Float64Array(64).fill(2));
     expect(() => store.write(v, new Float64Array(63))).toThrow(/it has 64 numbers and 63 were given/);
     expect(() => store.read("lm.weight")).toThrow(/lm.weight: the model has no such tensor; name one of: model.embed_tokens.weight/);
@@ -127,7 +115,7 @@ describe("a store", () => {
     const store = new ParameterStore(config);
     expect(store.takeGradient()).toBeUndefined();
     expect(store.readGradient(q)).toEqual(new Float64Array(128));
-    store.gradient(store.get("layers.1.qkv")).fill(3);
+    store.gradient(store.get("layers.1.q")).fill(3);
     store.addGradient(Float32Array.from({ length: store.count }, (_, i) => i));
     const flat = store.takeGradient()!;
     const at = store.tensors

@@ -1,6 +1,6 @@
 /**
- * A model's weights in memory. Matrices are [out][in] row-major as in Hugging Face files; q, k, v of a layer are rows of
- * one array, and so are gate and up, so that a product computes them at once. A Hugging Face tensor is a range of rows.
+ * A model's weights in memory. Matrices are [out][in] row-major as in Hugging Face files, one array a tensor: products that
+ * share their input stay apart, since splitting a joined result and joining its gradient again costs more than it saves.
  */
 import { ArgumentError } from "../../core/errors.js";
 import type { DecoderConfig } from "./config.js";
@@ -19,7 +19,7 @@ export interface Part {
  * buffers to another thread and back: hold the parameter, not its arrays, and read neither while a step runs.
  */
 export interface Parameter {
-  /** `embed`, `layers.3.qkv`, `norm`, `head`, `valueWeight`… */
+  /** `embed`, `layers.3.q`, `norm`, `head`, `valueWeight`… */
   readonly name: string;
   readonly shape: readonly [rows: number, columns: number] | readonly [length: number];
   readonly parts: readonly Part[];
@@ -65,9 +65,12 @@ export function layoutOf(config: DecoderConfig, valueHead = false): Layout[] {
     const attention = (projection: string, rows: number): [string, number] => [`${there}.self_attn.${projection}_proj.weight`, rows];
     const block = (projection: string, rows: number): [string, number] => [`${there}.mlp.${projection}_proj.weight`, rows];
     layouts.push(
-      matrix(`${here}.qkv`, width, [attention("q", q), attention("k", kv), attention("v", kv)]),
+      matrix(`${here}.q`, width, [attention("q", q)]),
+      matrix(`${here}.k`, width, [attention("k", kv)]),
+      matrix(`${here}.v`, width, [attention("v", kv)]),
       matrix(`${here}.o`, q, [attention("o", width)]),
-      matrix(`${here}.gateUp`, width, [block("gate", mlp), block("up", mlp)]),
+      matrix(`${here}.gate`, width, [block("gate", mlp)]),
+      matrix(`${here}.up`, width, [block("up", mlp)]),
       matrix(`${here}.down`, mlp, [block("down", width)]),
       vector(`${here}.norm1`, width, `${there}.input_layernorm.weight`),
       vector(`${here}.norm2`, width, `${there}.post_attention_layernorm.weight`),
@@ -123,7 +126,7 @@ export class ParameterStore {
     return copy;
   }
 
-  /** A parameter by the engine's name (`layers.3.qkv`). */
+  /** A parameter by the engine's name (`layers.3.q`). */
   get(name: string): Parameter {
     return this.byName.get(name) ?? this.unknown(name, this.byName.keys());
   }
