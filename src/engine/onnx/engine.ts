@@ -25,6 +25,7 @@ import type {
 } from "../contract.js";
 import { unknownHandle } from "../refuse.js";
 import type { FlatArray, FlatWeights, Replica } from "../replica.js";
+import { evenLength } from "./cache.js";
 import { pack } from "./pack.js";
 import { addEmbeddingGradient, backwardPack, forwardPack, hiddenOf, type PackState } from "./pass.js";
 import { Readout, type Writable } from "./readout.js";
@@ -139,7 +140,9 @@ export class OnnxEngine implements Replica {
     // Rows of one graph have the same weights and the same number of listed tokens.
     const parts = new Map<string, { weighted: Weighted; requests: { index: number; request: SampleRequest }[] }>();
     requests.forEach((request, index) => {
-      const { weighted } = this.weights.resolve(request.weights, `sample request ${index}`);
+      const { role, weighted } = this.weights.resolve(request.weights, `sample request ${index}`);
+      const length = evenLength(request.context.ids.length + request.maxTokens);
+      this.weights.refuseUnlessFits(role, { kind: "sample", sequences: Math.min(this.options.maxRows, requests.length), length });
       const key = `${weighted.identity} ${request.weights.at ?? ""} ${request.topK ?? 0}`;
       const part = parts.get(key) ?? { weighted, requests: [] };
       part.requests.push({ index, request });
@@ -271,6 +274,19 @@ export class OnnxEngine implements Replica {
       const readout = new Readout(this.sessions, model, part.sequences, part.want);
       const own = readout.blank(() => part.weighted.identity);
       const lengths = part.sequences.map(lengthOf);
+      const longest = evenLength(Math.max(...lengths));
+      const slots = evenLength(
+        Math.min(
+          lengths.reduce((a, b) => a + b, 0),
+          Math.max(longest, this.options.packPlaces),
+        ),
+      );
+      this.weights.refuseUnlessFits(
+        part.role,
+        keep && part.role.trainable
+          ? { kind: "train", slots, length: longest, activations: this.options.activations }
+          : { kind: "score", slots, length: longest },
+      );
       for (const next of pack(lengths, this.options.packPlaces, attentionShare(part.role.model))) {
         await nextTurn();
         signal?.throwIfAborted();

@@ -7,9 +7,10 @@ import type { EngineInfo, LoadRequest, ModelInfo, ParameterSet, StepRequest, Ste
 import { needCapability, notTrainable, unknownRole, unknownSnapshot, unknownTensor } from "../refuse.js";
 import type { FlatArray, FlatWeights } from "../replica.js";
 import { type DecoderConfig, parseModelConfig } from "./config.js";
-import { loadFolder } from "./folder.js";
+import { loadConfig, loadFolder } from "./folder.js";
 import { saveFolder } from "./folder-save.js";
 import { Gradients } from "./gradients.js";
+import { availableMemory, estimateMemory, refuseUnlessFits, type Work } from "./memory.js";
 import { Optimizer } from "./optimizer.js";
 import { ParameterStore } from "./params.js";
 
@@ -29,6 +30,8 @@ export interface Role {
   readonly snapshots: Map<string, Weighted>;
   current: Weighted;
   readonly optimizer: Optimizer;
+  /** Sizes of work that were found to fit. */
+  readonly fits: Set<string>;
 }
 
 /** Settings of the engine that roles need. */
@@ -73,6 +76,17 @@ export class Roles implements Weights {
     return { role, weighted };
   }
 
+  /** Throws a MemoryError when work on a role would not fit beside what is loaded; asked once for each size of work. */
+  refuseUnlessFits(role: Role, work: Work): void {
+    const key = JSON.stringify(work);
+    if (role.fits.has(key)) return;
+    const { parts } = estimateMemory(role.model, work);
+    const { process, weights, ...more } = parts;
+    const total = Object.values(more).reduce((sum, bytes) => sum + bytes, 0);
+    refuseUnlessFits({ parts: more, total }, availableMemory(), `${work.kind} with role ${role.name}`);
+    role.fits.add(key);
+  }
+
   /** Where backward passes into a role leave their gradients. */
   gradientOf(role: Role): Gradients {
     return new Gradients(role.current.store);
@@ -88,8 +102,14 @@ export class Roles implements Weights {
       store = new ParameterStore(from.model, request.valueHead ?? from.info.hasValueHead);
       const { store: copied } = from.current;
       for (const { name: tensor } of store.tensors) if (copied.has(tensor)) store.view(tensor).set(copied.view(tensor));
-    } else if (source.from === "folder") store = await loadFolder(source.path, request.valueHead === undefined ? {} : { valueHead: request.valueHead });
-    else store = ParameterStore.random(parseModelConfig(source.config, place), source.seed, request.valueHead ?? false);
+    } else if (source.from === "folder") {
+      refuseToLoad(await loadConfig(source.path), source.path);
+      store = await loadFolder(source.path, request.valueHead === undefined ? {} : { valueHead: request.valueHead });
+    } else {
+      const config = parseModelConfig(source.config, place);
+      refuseToLoad(config, place);
+      store = ParameterStore.random(config, source.seed, request.valueHead ?? false);
+    }
     const { config } = store;
     const info: ModelInfo = {
       role: name,
@@ -103,7 +123,16 @@ export class Roles implements Weights {
       tensors: store.tensors,
     };
     const current = { store, identity: `${name}@0`, users: 0 };
-    this.roles.set(name, { name, model: config, info, trainable, snapshots: new Map(), current, optimizer: new Optimizer(this.settings.threads) });
+    this.roles.set(name, {
+      name,
+      model: config,
+      info,
+      trainable,
+      snapshots: new Map(),
+      current,
+      optimizer: new Optimizer(this.settings.threads),
+      fits: new Set(),
+    });
     return info;
   }
 
@@ -222,6 +251,10 @@ export class Roles implements Weights {
     moveGradient(current.store, store);
     role.current = { store, identity: current.identity, users: 0 };
   }
+}
+
+function refuseToLoad(config: DecoderConfig, place: string): void {
+  refuseUnlessFits(estimateMemory(config, { kind: "load" }), availableMemory(), `loading ${place}`);
 }
 
 /** The gradient belongs to the role, not to a state of its weights. */
