@@ -98,6 +98,12 @@ describe("the package", () => {
     expect(second).toMatchObject({ code: 0, out: "2 4 6\n", err: "" });
   });
 
+  it("passes its own doctor", async () => {
+    const doctor = await inProject("npx", ["touchstone", "doctor", "--quick"]);
+    expect(doctor.code, doctor.err).toBe(0);
+    expect(doctor.out).toContain("20 of 20");
+  });
+
   it("is fetched once by two processes that miss ONNX Runtime at the same time", async () => {
     const env = { ...environment, TOUCHSTONE_CACHE: join(folder, "cache-of-two") };
     rmSync(join(project, "node_modules/onnxruntime-node"), { recursive: true, force: true });
