@@ -27,11 +27,14 @@ export function startLocal(
   options: Omit<StartOptions, "engine" | "workers"> & { readonly engine?: Partial<OnnxOptions>; readonly cores?: number } = {},
 ): Promise<Engine> {
   const { cores, engine, ...rest } = options;
-  const { threads, workers } = localForm(parameters, cores);
-  return startOnnx({ ...rest, engine: { threads, ...engine }, workers });
+  const { workers, ...form } = localForm(parameters, cores);
+  return startOnnx({ ...rest, engine: { ...form, ...engine }, workers });
 }
 
-/** Processes, and threads of each, that suit a model of that size. */
-export function localForm(parameters: number, cores: number = availableParallelism()): { readonly threads: number; readonly workers: number } {
-  return parameters > smallModel ? { threads: cores, workers: 1 } : { threads: 1, workers: cores };
+/** Processes, threads of each, and whether activations are kept (small ones cost little memory and a quarter of the products), for a model of that size. */
+export function localForm(
+  parameters: number,
+  cores: number = availableParallelism(),
+): { readonly threads: number; readonly workers: number; readonly activations: "keep" | "recompute" } {
+  return parameters > smallModel ? { threads: cores, workers: 1, activations: "recompute" } : { threads: 1, workers: cores, activations: "keep" };
 }
