@@ -7,6 +7,7 @@ const count = z.int().min(1);
 const named = z.strictObject({ name: z.string().min(1), options: z.record(z.string(), json).default({}) });
 /** A name, or a name with options. */
 const part = z.union([z.string().min(1), named]);
+const method = z.union([z.string().min(1), named.extend({ name: z.string().min(1).default("grpo") })]);
 
 const schedule = z.strictObject({
   kind: z
@@ -63,7 +64,7 @@ export const trainConfig = z.strictObject({
   data: jsonlOptions.optional().describe("A JSONL file with mapped columns; or give a task."),
   verifier: part.optional().describe("Verifier by name; needed with data, instead of the task's own with a task."),
   method: z
-    .union([part, z.array(part).min(1)])
+    .union([method, z.array(method).min(1)])
     .default("grpo")
     .describe("A method, or several to be composed."),
   reference: z.string().min(1).optional().describe("Folder of the role `reference` that a KL is taken to; absent: the policy as it starts."),

@@ -4,6 +4,9 @@ import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { snapshot } from "../../test/support/run-writer.js";
 import { options, successor, tablePolicy } from "../../test/support/tabular.js";
+import type { Engine } from "../engine/contract.js";
+import { PoolEngine } from "../engine/remote/pool.js";
+import { TableEngine } from "../engine/table/engine.js";
 import { RunReader } from "./store/reader.js";
 import { resume, type TrainOptions, train } from "./train.js";
 
@@ -23,10 +26,11 @@ const settings = (more: Partial<TrainOptions> = {}): TrainOptions =>
   });
 
 /** Starts a run that is interrupted when a progress report says so. */
-async function interruptedWhen(test: (kind: string, step: number, what?: string) => boolean): Promise<string> {
+async function interruptedWhen(test: (kind: string, step: number, what?: string) => boolean, engine: Engine = new TableEngine()): Promise<string> {
   const controller = new AbortController();
   let finished = 0;
   const run = settings({
+    engine,
     signal: controller.signal,
     onProgress: (progress) => {
       if (progress.kind === "step") finished = progress.step;
@@ -73,6 +77,17 @@ describe("a resumed run is the run that was never interrupted, byte for byte", (
     await train(run);
     expect(await resume(run.out, { task: successor() })).toMatchObject({ reason: "done", steps, updates: 24 });
     same(run.out);
+  });
+
+  it("with several workers as one engine: each of them goes on with the weights' identity", async () => {
+    const pool = (): PoolEngine => new PoolEngine([new TableEngine(), new TableEngine()]);
+    const run = settings({ engine: pool() });
+    await train(run);
+    const expected = snapshot(run.out);
+    const folder = await interruptedWhen((kind, step) => kind === "step" && step === 3, pool());
+    await resume(folder, { task: successor(), engine: pool() });
+    const is = snapshot(folder);
+    expect(Object.keys(expected).filter((path) => is[path] !== expected[path])).toEqual([]);
   });
 
   it("from the checkpoint before a damaged one", async () => {

@@ -78,7 +78,11 @@ export class PoolEngine implements Engine {
       }),
     zeroGradient: (set) => this.onAll((worker) => worker.weights.zeroGradient(set)),
     saveOptimizer: (set, file) => this.onPrimary((worker) => worker.weights.saveOptimizer(set, file)),
-    loadOptimizer: (set, file) => this.inTurn(() => this.primary.weights.loadOptimizer(set, file)),
+    loadOptimizer: (set, file) =>
+      this.inTurn(async () => {
+        await this.primary.weights.loadOptimizer(set, file);
+        await this.share(set); // the identity of the weights is restored with it, and must be that of all copies
+      }),
     save: (ref, folder) => this.onPrimary((worker) => worker.weights.save(ref, folder)),
   };
 
@@ -149,14 +153,18 @@ export class PoolEngine implements Engine {
       const { set } = request;
       await this.gather(set);
       const result = await this.primary.step(request);
-      const others = this.workers.slice(1);
-      if (!result.skipped && others.length > 0) {
-        await this.whole(async () => {
-          const weights = await this.primary.exportWeights(set);
-          await Promise.all(others.map((worker) => worker.importWeights(set, weights)));
-        });
-      }
+      if (!result.skipped) await this.share(set);
       return result;
+    });
+  }
+
+  /** Gives the primary's weights and their identity to all other workers. */
+  private async share(set: ParameterSet): Promise<void> {
+    const others = this.workers.slice(1);
+    if (others.length === 0) return;
+    await this.whole(async () => {
+      const weights = await this.primary.exportWeights(set);
+      await Promise.all(others.map((worker) => worker.importWeights(set, weights)));
     });
   }
 
