@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Scores } from "../contract.js";
 import { SafetensorsFile } from "../safetensors.js";
-import { type Case, close, Fixture, fixtureModels, gradientTolerance, policyLoss } from "./test-fixtures.js";
+import { type Case, close, Fixture, fixtureModels, gradientTolerance, policyLoss } from "../../../test/support/loaded-model.js";
 
 describe.each(fixtureModels)("model $folder", (given) => {
   const { full, folder } = given;
