@@ -1,11 +1,11 @@
 /** A fixture model loaded into the embedded engine, with the numbers that a plain float64 transformer computed (test/fixtures/README.md). */
 import { readFileSync } from "node:fs";
 import { expect } from "vitest";
-import { fixture } from "../paths.js";
 import { plainContext } from "../../src/core/problem.js";
 import type { Derivatives, Scores, Sequence, Targets, TensorValue } from "../../src/engine/contract.js";
-import { SafetensorsFile } from "../../src/engine/safetensors.js";
 import { OnnxEngine } from "../../src/engine/onnx/engine.js";
+import { SafetensorsFile } from "../../src/engine/safetensors.js";
+import { fixture } from "../paths.js";
 
 export interface Case {
   readonly value: number;

@@ -1,7 +1,7 @@
 /** Losses over listed outcomes and over whole distributions, against numbers that a plain float64 transformer computed. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { Scores, Targets } from "../contract.js";
 import { Fixture, fixtureModels, gradientTolerance, type Target } from "../../../test/support/loaded-model.js";
+import type { Scores, Targets } from "../contract.js";
 
 describe.each(fixtureModels.filter(({ full }) => full))("model $folder", (given) => {
   let model: Fixture;

@@ -1,8 +1,8 @@
 /** Log-probs, hidden states, gradients and steps of the embedded engine against numbers that a plain float64 transformer computed. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Case, close, Fixture, fixtureModels, gradientTolerance, policyLoss } from "../../../test/support/loaded-model.js";
 import type { Scores } from "../contract.js";
 import { SafetensorsFile } from "../safetensors.js";
-import { type Case, close, Fixture, fixtureModels, gradientTolerance, policyLoss } from "../../../test/support/loaded-model.js";
 
 describe.each(fixtureModels)("model $folder", (given) => {
   const { full, folder } = given;
