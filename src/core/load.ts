@@ -8,8 +8,8 @@ import { ConfigError } from "./errors.js";
 /** Exports of a module by name. */
 export type Exports = { readonly [name: string]: unknown };
 
-/** Our own entry: what `touchstone-rl` means in a loaded file. */
-const entry = fileURLToPath(new URL(import.meta.url.endsWith(".ts") ? "../index.ts" : "../index.js", import.meta.url));
+/** Our own entry: what `touchstone-rl` means in a loaded file, wherever that lies. */
+const entry = new URL(import.meta.url.endsWith(".ts") ? "../index.ts" : "../index.js", import.meta.url).href;
 
 /** Whether a text names a module by path rather than something by name. */
 export function isModulePath(text: string): boolean {
@@ -26,8 +26,7 @@ export function moduleUrl(path: string, folder: string, place: string): string {
 /** Imports a module by URL. What the module throws is passed on. */
 export async function loadModule(url: string): Promise<Exports> {
   // Our own sources are loaded by whatever loads us, so that each of our modules exists once.
-  const ours = url.startsWith(new URL("..", import.meta.url).href);
-  if (!/\.[cm]?ts$/.test(url) || ours) return (await import(url)) as Exports;
-  const jiti = createJiti(import.meta.url, { alias: { "touchstone-rl": entry }, moduleCache: true });
+  if (url.startsWith(new URL("..", import.meta.url).href)) return (await import(url)) as Exports;
+  const jiti = createJiti(import.meta.url, { virtualModules: { "touchstone-rl": await import(entry) } });
   return (await jiti.import(fileURLToPath(url))) as Exports;
 }

@@ -147,6 +147,7 @@ describe("options", () => {
   it("do not say that a name is near when it is not", () => {
     expect(nearestName("lr", ["rate", "eps"])).toBe(undefined);
     expect(nearestName("ep", ["rate", "eps"])).toBe("eps");
+    expect(nearestName("stpes", ["rate", "steps"])).toBe("steps");
     expect(nearestName("anything", [])).toBe(undefined);
     expect(suggestion("x", [])).toBe("nothing can be set here; leave it out");
   });

@@ -53,11 +53,17 @@ export function pathText(path: Path): string {
 export function nearestName(name: string, valid: readonly string[]): string | undefined {
   if (valid.length === 0) return undefined;
   const plain = (text: string): string => text.toLowerCase().replace(/[-_\s]/g, "");
-  const same = valid.find((candidate) => plain(candidate) === plain(name));
+  const same = valid.find((candidate) => plain(candidate) === plain(name)) ?? valid.find((candidate) => isSwapped(plain(name), plain(candidate)));
   if (same !== undefined) return same;
   const nearest = closest(name, [...valid]);
   // A third of the letters may be wrong; in a short name, one.
   return distance(name, nearest) <= Math.max(1, Math.floor(Math.max(name.length, nearest.length) / 3)) ? nearest : undefined;
+}
+
+/** Whether two texts differ by two neighbouring letters that changed places. */
+function isSwapped(a: string, b: string): boolean {
+  const at = [...a].findIndex((letter, i) => letter !== b[i]);
+  return at >= 0 && a === b.slice(0, at) + (b[at + 1] ?? "") + (b[at] ?? "") + b.slice(at + 2);
 }
 
 /** `did you mean "rate"?`, or all valid names when none is near. */

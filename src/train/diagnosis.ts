@@ -7,7 +7,7 @@ import { type Coefficients, groupsWithoutCoefficient } from "../methods/coeffici
 import type { UpdateResult } from "./update.js";
 
 /**
- * What each number means (also docs/metrics.md):
+ * What each number means (docs/metrics.md has all of them):
  * `reward`: mean score of scored answers, after `reward` and before `adjust` it is the verdict's own; `reward_max`, `reward_min`.
  * `groups`, `groups_silent`: number of groups, share of them without any coefficient. `rows_trained`: share of answers that went through backward.
  * `entropy`: mean entropy a sampled token, nats. `tokens_mean`, `tokens_max`: response lengths; `truncated`: share cut off by the budget.

@@ -4,6 +4,7 @@ import { ConfigError } from "../core/errors.js";
 import type { Engine } from "../engine/contract.js";
 import { loadConfig } from "../engine/onnx/folder.js";
 import { availableMemory, estimateMemory, type MemoryEstimate, refuseUnlessFits } from "../engine/onnx/memory.js";
+import { defaultPackPlaces } from "../engine/onnx/pack.js";
 import { parameterCount } from "../engine/onnx/params.js";
 import { localForm, startOnnx } from "../engine/onnx/start.js";
 import { TableEngine } from "../engine/table/engine.js";
@@ -11,9 +12,6 @@ import type { TrainConfig } from "./config.js";
 
 /** The engine's settings with nothing left open. */
 export type EngineForm = TrainConfig["engine"] & { readonly threads: number; readonly workers: number };
-
-/** Tokens of a training pack of the onnx engine. */
-const packPlaces = 8192;
 
 /** Processes and threads: as set, else what suits the size of the policy. */
 export async function engineForm({ engine, model }: Pick<TrainConfig, "engine" | "model">): Promise<EngineForm> {
@@ -38,7 +36,7 @@ export async function memoryOf(config: Sized, prompt: number, copies: number): P
   const length = prompt + max_tokens;
   const rows = Math.ceil((group * problems) / engine.workers);
   const moments = config.optimizer?.rule === "sgd" ? (config.optimizer.momentum > 0 ? 1 : 0) : 2;
-  const slots = Math.max(length, Math.min(packPlaces, Math.ceil(rows / config.minibatches) * length));
+  const slots = Math.max(length, Math.min(defaultPackPlaces, Math.ceil(rows / config.minibatches) * length));
   const one = [
     estimateMemory(model, { kind: "train", slots, length, activations: engine.activations ?? "recompute", moments }, { copies }),
     estimateMemory(model, { kind: "sample", sequences: Math.min(256, rows), length }, { copies: copies + 1 + moments }),
