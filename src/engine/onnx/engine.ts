@@ -26,7 +26,7 @@ import type {
 import { unknownHandle } from "../refuse.js";
 import type { FlatArray, FlatWeights, Replica } from "../replica.js";
 import { evenLength } from "./cache.js";
-import { pack } from "./pack.js";
+import { defaultPackPlaces, pack } from "./pack.js";
 import { addEmbeddingGradient, backwardPack, forwardPack, hiddenOf, type PackState } from "./pass.js";
 import { Readout, type Writable } from "./readout.js";
 import { type Role, Roles, type Weighted } from "./roles.js";
@@ -128,7 +128,7 @@ export class OnnxEngine implements Replica {
   }
 
   /** Finds (or installs) ONNX Runtime; models are loaded by `weights.load`. */
-  static async create({ threads, activations = "recompute", maxRows = 256, packPlaces = 8192 }: OnnxEngineOptions): Promise<OnnxEngine> {
+  static async create({ threads, activations = "recompute", maxRows = 256, packPlaces = defaultPackPlaces }: OnnxEngineOptions): Promise<OnnxEngine> {
     return new OnnxEngine(new Sessions(await loadRuntime(), threads), { threads, activations, maxRows, packPlaces });
   }
 

@@ -3,6 +3,9 @@
  * itself. Few places stay empty, and a pack is one rectangle [B, T] for the graphs.
  */
 
+/** Tokens of a pack unless the engine is told otherwise: enough for full-speed products, few enough that what lies between them stays near the processor. */
+export const defaultPackPlaces = 2048;
+
 /** Where a sequence lies: its row and the first place in it. */
 export interface Place {
   readonly sequence: number;
