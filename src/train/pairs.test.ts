@@ -1,0 +1,94 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { alphabetTokenizer } from "../core/alphabet.js";
+import { chain, misconception } from "../tasks/chain/chain.js";
+import { defineTask } from "../tasks/define.js";
+import { alphabetOf, pairExamples, readPairs } from "./pairs.js";
+import { parametersOf, policyConfig, policySizes, workedBatches } from "./starter.js";
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "pairs-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const columns = { prompt: "prompt", response: "response" };
+async function file(text: string): Promise<string> {
+  const path = join(folder, "pairs.jsonl");
+  await writeFile(path, text);
+  return path;
+}
+
+describe("pairs from a file", () => {
+  it("have a text or messages as prompt, and empty lines do not count", async () => {
+    const path = await file('{"prompt":"ab","response":"b"}\n\n{"prompt":[{"role":"system","content":"a"},{"role":"user","content":"b"}],"response":"ba"}\n');
+    const pairs = await readPairs(path, columns);
+    expect(pairs.map(({ line, prompt, response }) => [line, prompt.length, response])).toEqual([
+      [1, 1, "b"],
+      [3, 2, "ba"],
+    ]);
+    const tokenizer = alphabetOf(pairs);
+    const [first] = pairExamples(pairs, tokenizer, 100, path);
+    expect(tokenizer.decode(first.response)).toBe("b");
+    expect(first.response.at(-1)).toBe(tokenizer.eosIds[0]);
+    expect(first.context).toEqual(tokenizer.render(pairs[0].prompt, { addGenerationPrompt: true }));
+  });
+
+  it.each([
+    ["not json", /line 1: .*JSON/],
+    ['{"prompt":"a"}', /line 1: there is no column response/],
+    ['{"prompt":"a","response":""}', /line 1: column response is no text with characters/],
+    ['{"prompt":3,"response":"a"}', /line 1: column prompt is neither a text nor a list of messages/],
+    ["null", /line 1: there is no column prompt/],
+    ["", /it has no lines/],
+  ])("that hold %j are refused with the line", async (text, message) => {
+    await expect(readPairs(await file(text), columns)).rejects.toThrow(message);
+  });
+
+  it("are refused where the tokenizer cannot write them or the model cannot take them", async () => {
+    const path = await file('{"prompt":"a","response":"a"}\n{"prompt":"a","response":"z"}\n{"prompt":"aaaaaaaaaa","response":"a"}\n');
+    const pairs = await readPairs(path, columns);
+    expect(() => pairExamples(pairs, alphabetTokenizer(["a"]), 8, path)).toThrow(
+      /2 of 3 lines cannot be used \(line 2: .*"z" is not in the alphabet.*line 3: 14 tokens, and the model takes 8/,
+    );
+  });
+});
+
+describe("a warm start's batches", () => {
+  const task = chain({ modulus: 7, ...misconception });
+  const tokenizer = task.tokenizer!;
+
+  it("are the same for the same seed, and draw a solution anew when its problem comes round", () => {
+    const batch = workedBatches(task, tokenizer, 4, 3, 1);
+    expect(batch(2)).toEqual(workedBatches(task, tokenizer, 4, 3, 1)(2));
+    expect(batch(0)).not.toEqual(workedBatches(task, tokenizer, 4, 3, 2)(0));
+    const rounds = Array.from({ length: 20 }, (_, round) => batch(3 * round).map(({ response }) => tokenizer.decode(response)));
+    expect(rounds.every((texts) => texts.length === 4)).toBe(true);
+    expect(new Set(rounds.map((texts) => texts.join("|"))).size).toBeGreaterThan(1);
+    expect(batch(3).map(({ context }) => context)).toEqual(batch(0).map(({ context }) => context));
+  });
+
+  it("need worked solutions", () => {
+    const bare = defineTask({ name: "bare", rows: () => [{ prompt: "1", answer: 1 }], verify: () => true })();
+    expect(() => workedBatches(bare, tokenizer, 1, 1, 0)).toThrow(/task bare: it has no worked solutions; give prompt and response pairs with --data/);
+  });
+
+  it("go to policies whose size is what their name says", () => {
+    expect(parametersOf("100k", 22)).toBe(2 * (4 * 64 * 64 + 3 * 64 * 192 + 2 * 64) + 22 * 64 + 64);
+    for (const [name, least, most] of [
+      ["100k", 9e4, 1.2e5],
+      ["1M", 0.9e6, 1.2e6],
+      ["4M", 3.5e6, 5.5e6],
+    ] as const) {
+      expect(parametersOf(name, 22)).toBeGreaterThan(least);
+      expect(parametersOf(name, 22)).toBeLessThan(most);
+    }
+    expect(policyConfig("1M", tokenizer, 128)).toMatchObject({
+      vocab_size: tokenizer.size,
+      hidden_size: policySizes["1M"].width,
+      max_position_embeddings: 128,
+    });
+  });
+});
