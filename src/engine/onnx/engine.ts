@@ -7,7 +7,6 @@ import { checkDerivatives, checkReceiver, checkSample, checkSequences, checkStep
 import type {
   Backward,
   CallOptions,
-  Capability,
   Derivatives,
   EngineInfo,
   Forward,
@@ -25,6 +24,7 @@ import type {
 } from "../contract.js";
 import { unknownHandle } from "../refuse.js";
 import type { FlatArray, FlatWeights, Replica } from "../replica.js";
+import { has, lacks } from "./abilities.js";
 import { evenLength } from "./cache.js";
 import { defaultPackPlaces, pack } from "./pack.js";
 import { addEmbeddingGradient, backwardPack, forwardPack, hiddenOf, type PackState } from "./pass.js";
@@ -45,51 +45,6 @@ export interface OnnxEngineOptions {
   /** Places of a training pack at most. */
   readonly packPlaces?: number;
 }
-
-const has: readonly Capability[] = [
-  "sample",
-  "sample.forced",
-  "sample.top-k",
-  "sample.greedy",
-  "score",
-  "score.top-k",
-  "score.targets",
-  "score.hidden",
-  "score.values",
-  "score.full",
-  "train",
-  "train.entropy",
-  "train.targets",
-  "train.values",
-  "train.inputs",
-  "optimizer.sgd",
-  "optimizer.adamw",
-  "roles",
-  "snapshots",
-  "weights.tensors",
-  "input-rows",
-  "save",
-];
-
-const noCall = "the engine contract has no call for it yet";
-
-const lacks: EngineInfo["lacks"] = {
-  "sample.stop-strings": "it sees token ids, and the text of tokens is the caller's",
-  "sample.truncation": "training draws from the whole distribution, and restricted draws for evaluation are not built yet",
-  "sample.continue": noCall,
-  "sample.gumbel": "a random number for each entry of the vocabulary is too dear; the inverse transform draws",
-  "score.sum-squares": noCall,
-  "score.head-gradient": noCall,
-  "score.attention": noCall,
-  "score.divergence": noCall,
-  "score.logit-lens": noCall,
-  "score.ablate": noCall,
-  "optimizer.muon": "only sgd and adamw are built",
-  "weights.combine": noCall,
-  "weights.perturb": "seeded perturbations are not built yet",
-  adapters: "low-rank adapters are not built yet",
-  media: "its models see token ids and input rows alone",
-};
 
 /** Attention's cost of a place, relative to its products, per place of row length: 2 · 2 · T · width over 2 · parameters of a layer. */
 const attentionShare = (model: Role["model"]): number => {

@@ -4,6 +4,7 @@
  */
 import { checkRoleName, checkTensors, roleOfSet } from "../check.js";
 import type { EngineInfo, LoadRequest, ModelInfo, ParameterSet, StepRequest, StepResult, TensorValue, Weights, WeightsRef } from "../contract.js";
+import { afterChange } from "../identity.js";
 import { needCapability, notTrainable, unknownRole, unknownSnapshot, unknownTensor } from "../refuse.js";
 import type { FlatArray, FlatWeights } from "../replica.js";
 import { type DecoderConfig, parseModelConfig } from "./config.js";
@@ -37,12 +38,6 @@ export interface Role {
 /** Settings of the engine that roles need. */
 export interface RoleSettings {
   readonly threads: number;
-}
-
-function counted(identity: string, kind: "step" | "write"): string {
-  const [, role, steps, writes] = /^(.*)@(\d+)(?:\+(\d+))?$/.exec(identity) as unknown as [string, string, string, string | undefined];
-  const written = Number(writes ?? 0) + (kind === "write" ? 1 : 0);
-  return `${role}@${Number(steps) + (kind === "step" ? 1 : 0)}${written > 0 ? `+${written}` : ""}`;
 }
 
 export class Roles implements Weights {
@@ -172,7 +167,7 @@ export class Roles implements Weights {
     checkTensors(name, tensors, role.info.tensors);
     this.own(role);
     for (const tensor of tensors) role.current.store.write(tensor.name, tensor.data);
-    role.current = { ...role.current, identity: counted(role.current.identity, "write") };
+    role.current = { ...role.current, identity: afterChange(role.current.identity, "write") };
   }
 
   async readGradient(set: ParameterSet, names: readonly string[]): Promise<TensorValue[]> {
@@ -211,7 +206,7 @@ export class Roles implements Weights {
     });
     store.dropGradient();
     if (skipped) return { gradNorm, clipped: false, skipped, weights: role.current.identity };
-    role.current = { ...role.current, identity: counted(role.current.identity, "step") };
+    role.current = { ...role.current, identity: afterChange(role.current.identity, "step") };
     return { gradNorm, clipped, weights: role.current.identity };
   }
 

@@ -6,6 +6,7 @@ import { ArgumentError, ModelError } from "../../core/errors.js";
 import { randomKey, Stream } from "../../core/random.js";
 import { checkRoleName, checkTensors, roleOfSet } from "../check.js";
 import type { EngineInfo, LoadRequest, ModelInfo, ParameterSet, StepRequest, StepResult, TensorValue, Weights, WeightsRef } from "../contract.js";
+import { afterChange } from "../identity.js";
 import { notTrainable, unknownRole, unknownSnapshot, unknownTensor } from "../refuse.js";
 import { writeSafetensors } from "../safetensors-write.js";
 import { parseConfig } from "./config.js";
@@ -29,12 +30,6 @@ export interface Role {
   optimizer: OptimizerState;
   /** Steps left out because a gradient was not finite. */
   skipped: number;
-}
-
-function counted(identity: string, kind: "step" | "write"): string {
-  const [, role, steps, writes] = /^(.*)@(\d+)(?:\+(\d+))?$/.exec(identity)!;
-  const written = Number(writes ?? 0) + (kind === "write" ? 1 : 0);
-  return `${role}@${Number(steps) + (kind === "step" ? 1 : 0)}${written > 0 ? `+${written}` : ""}`;
 }
 
 export class Roles implements Weights {
@@ -131,7 +126,7 @@ export class Roles implements Weights {
     checkTensors(name, tensors, role.model.tensors);
     const next = new Map(role.current.tensors);
     for (const tensor of tensors) next.set(tensor.name, tensor.data.slice());
-    role.current = { tensors: next, identity: counted(role.current.identity, "write") };
+    role.current = { tensors: next, identity: afterChange(role.current.identity, "write") };
   }
 
   async readGradient(set: ParameterSet, names: readonly string[]): Promise<TensorValue[]> {
@@ -191,7 +186,7 @@ export class Roles implements Weights {
     const factor = clipFactor(gradNorm, maxNorm);
     const { weights, state } = applyUpdate(role.current.tensors, gradient, role.optimizer, update, { factor, groups });
     role.optimizer = state;
-    role.current = { tensors: weights, identity: counted(role.current.identity, "step") };
+    role.current = { tensors: weights, identity: afterChange(role.current.identity, "step") };
     return { gradNorm, clipped: factor < 1, weights: role.current.identity };
   }
 }

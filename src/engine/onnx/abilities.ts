@@ -1,0 +1,47 @@
+/** What the onnx engine can do, and for the rest the reason why not. */
+import type { Capability, EngineInfo } from "../contract.js";
+
+export const has: readonly Capability[] = [
+  "sample",
+  "sample.forced",
+  "sample.top-k",
+  "sample.greedy",
+  "score",
+  "score.top-k",
+  "score.targets",
+  "score.hidden",
+  "score.values",
+  "score.full",
+  "train",
+  "train.entropy",
+  "train.targets",
+  "train.values",
+  "train.inputs",
+  "optimizer.sgd",
+  "optimizer.adamw",
+  "roles",
+  "snapshots",
+  "weights.tensors",
+  "input-rows",
+  "save",
+];
+
+const noCall = "the engine contract has no call for it yet";
+
+export const lacks: EngineInfo["lacks"] = {
+  "sample.stop-strings": "it sees token ids, and the text of tokens is the caller's",
+  "sample.truncation": "training draws from the whole distribution, and restricted draws for evaluation are not built yet",
+  "sample.continue": noCall,
+  "sample.gumbel": "a random number for each entry of the vocabulary is too dear; the inverse transform draws",
+  "score.sum-squares": noCall,
+  "score.head-gradient": noCall,
+  "score.attention": noCall,
+  "score.divergence": noCall,
+  "score.logit-lens": noCall,
+  "score.ablate": noCall,
+  "optimizer.muon": "only sgd and adamw are built",
+  "weights.combine": noCall,
+  "weights.perturb": "seeded perturbations are not built yet",
+  adapters: "low-rank adapters are not built yet",
+  media: "its models see token ids and input rows alone",
+};
