@@ -18,7 +18,7 @@ export async function startOnnx(options: StartOptions): Promise<Engine> {
   return (spawn.workers ?? 1) > 1 ? spawnPool(spawn) : spawnEngine(spawn);
 }
 
-/** Up to so many parameters, one single-thread process a core beats one process with all threads (docs/performance.md). */
+/** Up to so many parameters we start one single-thread process a core: measured to be better at 1M (docs/performance.md); where it ends is our guess. */
 const smallModel = 30_000_000;
 
 /** Starts an engine on this machine in the form that suits a model of that size. */
