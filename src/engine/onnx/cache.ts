@@ -15,6 +15,7 @@ export class KeyValueCache {
   private readonly keys: Float32Array[];
   private readonly values: Float32Array[];
   private places: number;
+  private fed: { readonly rows: number; readonly feeds: Feeds } | undefined;
 
   /** Room for `places` places a row at first. */
   constructor(
@@ -37,11 +38,12 @@ export class KeyValueCache {
     return this.config.kvHeads * this.places * this.config.headDim;
   }
 
-  /** Makes room for `needed` places a row, by doubling. */
+  /** Makes room for `needed` places a row, by a quarter: each place costs time in every step, used or not. */
   reserve(needed: number): void {
     if (needed <= this.places) return;
     const before = this.places;
-    this.places = capacityFor(Math.max(needed, 2 * before));
+    this.places = capacityFor(Math.max(needed, Math.ceil(1.25 * before)));
+    this.fed = undefined;
     const { kvHeads, headDim: D } = this.config;
     for (const arrays of [this.keys, this.values]) {
       arrays.forEach((old, layer) => {
@@ -89,10 +91,12 @@ export class KeyValueCache {
     for (const arrays of [this.keys, this.values]) for (const array of arrays) array.copyWithin(to * size, from * size, (from + 1) * size);
   }
 
-  /** The first `rows` rows as feeds of the decode graph. */
+  /** The first `rows` rows as feeds of the decode graph; the same tensors until rows or places change. */
   feeds(sessions: Sessions, rows: number): Feeds {
+    if (this.fed?.rows === rows) return this.fed.feeds;
     const { kvHeads, headDim: D } = this.config;
     const feeds: Feeds = {};
+    this.fed = { rows, feeds };
     const dims = [rows, kvHeads, this.places, D];
     this.keys.forEach((array, layer) => {
       feeds[`pastK_${layer}`] = sessions.float(array.subarray(0, rows * this.rowSize), dims);
@@ -102,5 +106,5 @@ export class KeyValueCache {
   }
 }
 
-/** Together with the token's own place, an even length of at least 64. */
-const capacityFor = (places: number): number => evenLength(Math.max(64, places + 1)) - 1;
+/** Together with the token's own place, whole vectors. */
+const capacityFor = (places: number): number => Math.ceil((places + 1) / 16) * 16 - 1;

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { drawOnlyGraph } from "./draw.js";
+import { padded } from "./head.js";
 import { extreme, hashes, hashOf, inclusiveSums, inverseTransform, logitsOf, names, uniformsFor } from "./test-distributions.js";
 import { Drawer, differences } from "./test-draws.js";
 import { runInRuntime } from "./test-reference.js";
@@ -7,7 +8,7 @@ import { tensor } from "./test-tensor.js";
 
 /** Tokens drawn from masses over a small vocabulary, one row a uniform. */
 async function drawn(masses: readonly number[], uniforms: readonly number[]): Promise<number[]> {
-  const width = Math.ceil(masses.length / 256) * 256;
+  const width = padded(masses.length);
   const e = uniforms.flatMap(() => [...masses, ...Array<number>(width - masses.length).fill(0)]);
   const feeds = { e: tensor([uniforms.length, width], e), u: tensor([uniforms.length, 1], uniforms) };
   return [...(await runInRuntime(drawOnlyGraph(masses.length), feeds)).token.data];

@@ -3,13 +3,13 @@
  * probabilities, with sums and the uniform number in double. A single float32 cumulative sum would lose up to 1e-4 of
  * the mass and give all of it to the last token.
  *
- * Level one finds the block of 256 in which u · total falls, level two the token within it. Both take the last entry
+ * Level one finds the block of 256 in which u · total falls, level two the token within it; a vocabulary of one block has only the second. Both take the last entry
  * whose exclusive cumulative sum is at most the target, and both keep the target below the sum of what they look at, so
  * that a token of probability 0 is never drawn, also for u = 0 and u = 1 − 2⁻⁵³.
  */
 import type { DecoderConfig } from "./config.js";
 import { Graph, type Value } from "./graph.js";
-import { blockSize, padded, paddedLogits } from "./head.js";
+import { blockSize, blocksOf, padded, paddedLogits } from "./head.js";
 import { add, mul, rmsNorm, sub } from "./ops.js";
 
 /** Variants of the draw graph. */
@@ -40,18 +40,22 @@ function find(g: Graph, masses: Value, target: (total: Value) => Value): { index
 
 /** Token [R, 1] for probabilities proportional to e [R, blocks · 256] and uniforms u [R, 1] in double; and Σ e in double. */
 export function drawToken(g: Graph, e: Value, vocabulary: number, u: Value): { token: Value; total: Value } {
-  const blocks = padded(vocabulary) / blockSize;
-  const byBlock = g.apply("Reshape", [e, g.ints([-1, blocks, blockSize])]);
+  const share = (total: Value): Value => mul(g, u, total);
+  if (padded(vocabulary) === blockSize(vocabulary)) {
+    const { index: token, total } = find(g, double(g, e), share);
+    return { token, total };
+  }
+  const byBlock = g.apply("Reshape", [e, g.ints(blocksOf(vocabulary))]);
   const sums = g.apply("ReduceSum", [double(g, byBlock), g.ints([2])], { keepdims: 0 });
-  const block = find(g, sums, (total) => mul(g, u, total));
+  const block = find(g, sums, share);
   const inside = double(g, g.apply("GatherND", [byBlock, block.index], { batch_dims: 1 }));
   const token = find(g, inside, () => block.left);
-  return { token: add(g, mul(g, block.index, g.ints([blockSize])), token.index), total: block.total };
+  return { token: add(g, mul(g, block.index, g.ints([blockSize(vocabulary)])), token.index), total: block.total };
 }
 
 /** Σ e · z in double, with float32 sums within blocks. */
 function energy(g: Graph, e: Value, z: Value, vocabulary: number): Value {
-  const blocks = g.apply("ReduceSum", [g.apply("Reshape", [mul(g, e, z), g.ints([-1, padded(vocabulary) / blockSize, blockSize])]), g.ints([2])], {
+  const blocks = g.apply("ReduceSum", [g.apply("Reshape", [mul(g, e, z), g.ints(blocksOf(vocabulary))]), g.ints([2])], {
     keepdims: 0,
   });
   return g.apply("ReduceSum", [double(g, blocks), g.ints([1])], { keepdims: 1 });
@@ -98,7 +102,7 @@ export function drawGraph(c: DecoderConfig, wants: DrawWants): Uint8Array {
     g.output("topZ", top, "float32", ["R", wants.topK]);
     g.output("topIds", topIds, "int64", ["R", wants.topK]);
     const outside = g.apply("ScatterElements", [e, topIds, mul(g, top, g.float(0))], { axis: 1 });
-    const blocks = g.apply("ReduceSum", [g.apply("Reshape", [outside, g.ints([-1, padded(V) / blockSize, blockSize])]), g.ints([2])], { keepdims: 0 });
+    const blocks = g.apply("ReduceSum", [g.apply("Reshape", [outside, g.ints(blocksOf(V))]), g.ints([2])], { keepdims: 0 });
     g.output("topTail", g.apply("ReduceSum", [double(g, blocks), g.ints([1])], { keepdims: 1 }), "float64", ["R", 1]);
   }
   return g.build();

@@ -7,8 +7,11 @@ import type { DecoderConfig } from "./config.js";
 import { Graph, type Value } from "./graph.js";
 import { add, linear, mul, rmsNorm, sub, sumRows } from "./ops.js";
 
-export const blockSize = 256;
-export const padded = (vocabulary: number): number => Math.ceil(vocabulary / blockSize) * blockSize;
+/** Tokens of a block: 256, or for a smaller vocabulary one block of whole vectors. */
+export const blockSize = (vocabulary: number): number => Math.min(256, Math.ceil(vocabulary / 16) * 16);
+export const padded = (vocabulary: number): number => Math.ceil(vocabulary / blockSize(vocabulary)) * blockSize(vocabulary);
+/** The shape that shows rows of [R, padded vocabulary] by blocks. */
+export const blocksOf = (vocabulary: number): readonly number[] => [-1, padded(vocabulary) / blockSize(vocabulary), blockSize(vocabulary)];
 
 /** Which outputs a head graph has; each combination is one session. */
 export interface HeadWants {
@@ -32,7 +35,7 @@ interface HeadValues {
 
 /** Sums rows of [R, padded vocabulary] by blocks in float32, and the blocks in double. */
 function sumWide(g: Graph, c: DecoderConfig, x: Value): Value {
-  const blocks = g.apply("ReduceSum", [g.apply("Reshape", [x, g.ints([-1, padded(c.vocabulary) / blockSize, blockSize])]), g.ints([2])], { keepdims: 0 });
+  const blocks = g.apply("ReduceSum", [g.apply("Reshape", [x, g.ints(blocksOf(c.vocabulary))]), g.ints([2])], { keepdims: 0 });
   return g.apply("ReduceSum", [g.apply("Cast", [blocks], { to: 11 }), g.ints([1])], { keepdims: 1 });
 }
 

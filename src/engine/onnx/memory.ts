@@ -60,9 +60,9 @@ export function estimateMemory(config: DecoderConfig, work: Work, plan: MemoryPl
   const headChunk = (rows: number, arrays: number): number => number * arrays * Math.min(rows, headRows) * vocabulary;
 
   if (work.kind === "sample") {
-    // The cache doubles by copying, so at the last growth half of it is there twice; it may be up to twice as long as needed.
-    const capacity = 2 ** Math.ceil(Math.log2(Math.max(2, work.length)));
-    parts.cache = 1.5 * number * work.sequences * capacity * layers * 2 * kv;
+    // The cache grows by a quarter by copying, so at the last growth four fifths of it are there twice; it may be a quarter longer than needed.
+    const capacity = Math.ceil(1.25 * work.length);
+    parts.cache = 1.8 * number * work.sequences * capacity * layers * 2 * kv;
     parts.layer = work.sequences * layerForward(capacity);
     parts.head = headChunk(work.sequences, 3);
   }

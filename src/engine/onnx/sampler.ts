@@ -59,7 +59,7 @@ export class Sampler {
   async *run(requests: readonly { index: number; request: SampleRequest }[], signal?: AbortSignal): AsyncGenerator<Sample> {
     const waiting = byContext(requests).map(({ index, request }) => open(index, request));
     const rowsAtOnce = Math.min(this.maxRows, waiting.length);
-    const first = Math.max(...requests.map(({ request }) => request.context.ids.length + Math.min(request.maxTokens, 64)));
+    const first = Math.max(...requests.map(({ request }) => request.context.ids.length + Math.min(request.maxTokens, 16)));
     // A lone row is decoded beside an empty one, since a product with one row takes another kernel.
     const cache = new KeyValueCache(this.model.config, Math.max(2, rowsAtOnce), first);
     const rows: Open[] = [];
