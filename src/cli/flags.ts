@@ -1,13 +1,14 @@
 /** Readers of what follows a flag: text to a value, or a ConfigError that names the flag. */
 import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
+import { placeIn, readJson } from "../core/json-text.js";
 
 /** A whole number of at least `least`. */
 export function wholeNumber(flag: string, least: number): (text: string) => number {
   return (text) => {
     const value = Number(text);
     if (text.trim() === "" || !Number.isSafeInteger(value) || value < least) {
-      throw new ConfigError({ place: `option ${flag}`, cause: `got ${JSON.stringify(text)}`, mend: `give a whole number of at least ${least}` });
+      throw new ConfigError({ place: `option ${flag}`, cause: `got ${quoted(text)}`, mend: `give a whole number of at least ${least}` });
     }
     return value;
   };
@@ -23,8 +24,7 @@ export function wholeNumbers(flag: string, least: number): (text: string) => num
 export function positiveNumber(flag: string): (text: string) => number {
   return (text) => {
     const value = Number(text);
-    if (!(value > 0 && Number.isFinite(value)))
-      throw new ConfigError({ place: `option ${flag}`, cause: `got ${JSON.stringify(text)}`, mend: "give a number above 0" });
+    if (!(value > 0 && Number.isFinite(value))) throw new ConfigError({ place: `option ${flag}`, cause: `got ${quoted(text)}`, mend: "give a number above 0" });
     return value;
   };
 }
@@ -32,13 +32,14 @@ export function positiveNumber(flag: string): (text: string) => number {
 /** An object in JSON. */
 export function jsonObject(flag: string): (text: string) => { readonly [key: string]: Json } {
   return (text) => {
-    let value: unknown;
-    try {
-      value = JSON.parse(text);
-    } catch {
-      value = undefined;
-    }
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as { readonly [key: string]: Json };
-    throw new ConfigError({ place: `option ${flag}`, cause: `got ${JSON.stringify(text)}`, mend: `give an object in JSON, such as '{"name": 1}'` });
+    const { value, fault } = readJson(text);
+    if (value !== undefined && typeof value === "object" && value !== null && !Array.isArray(value)) return value as { readonly [key: string]: Json };
+    const why = fault === undefined ? "" : `, where ${fault.cause} (column ${placeIn(text, fault.at).column})`;
+    throw new ConfigError({ place: `option ${flag}`, cause: `got ${quoted(text)}${why}`, mend: `give an object in JSON, such as '{"name": 1}'` });
   };
+}
+
+/** What was typed, cut where it is long. */
+export function quoted(text: string): string {
+  return JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text);
 }

@@ -1,9 +1,11 @@
 /** What `eval` and `sample` share: their decoder's flags, and the way from a model and problems to judged samples. */
 import { availableParallelism } from "node:os";
 import type { Command } from "commander";
+import { inspectFolder } from "../engine/onnx/folder.js";
 import { startOnnx } from "../engine/onnx/start.js";
 import { type Evaluation, evaluate, evaluationPurpose } from "../evaluate/evaluate.js";
 import type { StoreConditions } from "../evaluate/store.js";
+import { renderContexts } from "../train/contexts.js";
 import { startPool } from "../verify/pool.js";
 import { positiveNumber, wholeNumber } from "./flags.js";
 import { namedModel } from "./model.js";
@@ -57,6 +59,12 @@ export async function measure({ model: text, posed, flags, k, silent }: MeasureO
   const { n = 1, temperature = 1, greedy = false, seed = 0, threads = availableParallelism(), verifierWorkers = 1 } = flags;
   const model = await namedModel(text);
   const { problems, verifier, source, task } = posed;
+  // What the model cannot take is refused before an engine is started.
+  const { vocabulary, maxPositions } = await inspectFolder(model.folder);
+  const budget = flags.maxTokens ?? posed.maxTokens;
+  const { contexts } = renderContexts(problems, model.tokenizer, { vocabulary, maxTokens: maxPositions }, { max_tokens: budget ?? 1 });
+  const longest = Math.max(...[...contexts.values()].map(({ ids }) => ids.length));
+  const maxTokens = budget ?? Math.max(1, Math.min(defaultBudget, maxPositions - longest));
   const total = problems.length * n;
   const progress = new Progress({ label: "sampling", total, silent });
   progress.waitFor("the engine");
@@ -71,9 +79,7 @@ export async function measure({ model: text, posed, flags, k, silent }: MeasureO
   });
   try {
     progress.waitFor("the model");
-    const info = await engine.weights.load({ role: "policy", source: { from: "folder", path: model.folder }, trainable: false });
-    const longest = Math.max(...problems.map(({ prompt }) => model.tokenizer.render(prompt, { addGenerationPrompt: true }).length));
-    const maxTokens = flags.maxTokens ?? posed.maxTokens ?? Math.max(1, Math.min(defaultBudget, info.maxTokens - longest));
+    await engine.weights.load({ role: "policy", source: { from: "folder", path: model.folder }, trainable: false });
     progress.waitFor("samples");
     const started = performance.now();
     const evaluation = await evaluate(engine, {

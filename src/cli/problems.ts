@@ -7,7 +7,7 @@ import type { Problem } from "../core/problem.js";
 import { unscored } from "../core/verdict.js";
 import { namedTask } from "../tasks/catalogue.js";
 import { type Split, splits, type Task } from "../tasks/contract.js";
-import { jsonlOptions, jsonlTask } from "../tasks/jsonl.js";
+import { jsonlOptions, jsonlTask, skippedNote } from "../tasks/jsonl.js";
 import { namedVerifier, verifierNames } from "../verify/catalogue.js";
 import type { Verifier } from "../verify/contract.js";
 import { verifierOf } from "../verify/simple.js";
@@ -88,8 +88,7 @@ export async function posedProblems(flags: ProblemFlags, seed: number, count: nu
   // The whole file unless a share of it was held out.
   const options = parseOptions(jsonlOptions, { eval_share: 1, ...flags.dataOptions, file: flags.data }, "option --data-options");
   const { task, skipped } = jsonlTask(options, chosen.verifier);
-  const notes = skipped.length === 0 ? [] : [`${skipped.length} lines of ${options.file} were left out (the first: ${skipped[0]})`];
-  return { ...fromTask(task, flags, seed, count), ...chosen, notes };
+  return { ...fromTask(task, flags, seed, count), ...chosen, notes: skippedNote(options.file, skipped) };
 }
 
 function fromTask(task: Task, { split = "eval", nProblems }: ProblemFlags, seed: number, count: number): Pick<Posed, "problems" | "task" | "maxTokens"> {

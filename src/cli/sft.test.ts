@@ -77,7 +77,7 @@ describe("touchstone sft", () => {
     [["--task", "chain", "--data", "x", "--size", "100k", "--out", "y"], /--task and --data are given together/],
     [["--task", "chan", "--size", "100k", "--out", "y"], /there is no task "chan".*chain/],
     [["--task", "chain", "--size", "100k", "--steps", "10", "--warmup", "10", "--out", "y"], /warmup.*less than steps/],
-    [["--data", "missing.jsonl", "--size", "100k", "--out", "y"], /missing.jsonl: it cannot be read \(ENOENT\)/],
+    [["--data", "missing.jsonl", "--size", "100k", "--out", "y"], /missing.jsonl: there is no such file; check the path/],
   ])("refuses %j before an engine starts", async (args, message) => {
     await expect(runProgram(["sft", ...args])).rejects.toThrow(message);
   });

@@ -1,12 +1,14 @@
 /** `touchstone sft`: supervised training of a new or an existing policy, on pairs or on a task's worked solutions. */
 import { rm } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { saveAlphabet } from "../core/alphabet.js";
 import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { LoadRequest } from "../engine/contract.js";
+import { inspectFolder } from "../engine/onnx/folder.js";
+import { refuseUnlessReplaceable } from "../engine/onnx/folder-save.js";
 import { startLocal } from "../engine/onnx/start.js";
 import { parseSchedule } from "../engine/schedule.js";
 import { namedTask } from "../tasks/catalogue.js";
@@ -78,11 +80,13 @@ async function run(flags: SftFlags): Promise<void> {
   const task = flags.task === undefined ? undefined : (await namedTask(flags.task, flags.taskOptions, ".", "option --task")).task;
   const pairs: readonly Pair[] = flags.data === undefined ? [] : await readPairs(flags.data, { prompt: flags.promptColumn, response: flags.responseColumn });
   const model = flags.model === undefined ? undefined : await namedModel(flags.model);
+  const longest = model === undefined ? flags.maxLength : (await inspectFolder(model.folder)).maxPositions;
+  await refuseUnlessReplaceable(resolve(flags.out));
   const tokenizer = model?.tokenizer ?? task?.tokenizer ?? (task ? noTokenizer(task.name) : alphabetOf(pairs));
   const config = flags.size === undefined ? undefined : policyConfig(flags.size, tokenizer, flags.maxLength);
   const source: LoadRequest["source"] = model ? { from: "folder", path: model.folder } : { from: "config", config: config as Json, seed };
   // Everything that can be refused is read before the engine starts.
-  const fixed = task ? undefined : pairExamples(pairs, tokenizer, flags.size === undefined ? Number.POSITIVE_INFINITY : flags.maxLength, flags.data as string);
+  const fixed = task ? undefined : pairExamples(pairs, tokenizer, longest, flags.data as string);
   const batch: (step: number) => readonly Example[] = task
     ? workedBatches(task, tokenizer, batchSize, steps, seed)
     : epochs(fixed as Example[], batchSize, seed);

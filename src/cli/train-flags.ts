@@ -153,15 +153,20 @@ function pairs(flags: TrainFlags): [string[], unknown][] {
 
 function put(config: Written, [key, ...rest]: readonly string[], value: unknown): void {
   if (rest.length === 0) {
-    config[key] = value;
+    own(config, key, value);
     return;
   }
-  const inside = config[key];
+  const inside = Object.hasOwn(config, key) ? config[key] : undefined;
   // A part by its name alone becomes one with options, so that `method.options.clip_high=0.3` can be set.
   const next: Written =
     typeof inside === "object" && inside !== null && !Array.isArray(inside) ? { ...inside } : typeof inside === "string" ? { name: inside } : {};
-  config[key] = next;
+  own(config, key, next);
   put(next, rest, value);
+}
+
+/** Sets a key of the object itself: `__proto__` is an unknown option like any other. */
+function own(config: Written, key: string, value: unknown): void {
+  Object.defineProperty(config, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
 function share(flag: string): (text: string) => number {

@@ -24,7 +24,7 @@ const longestQuote = 60;
  * Throws ConfigError: the first fault in its sentence, all of them in `data.faults`.
  */
 export function parseOptions<S extends z.ZodType>(schema: S, value: unknown, place: string): z.output<S> {
-  const result = schema.safeParse(value === undefined ? {} : value);
+  const result = checked(schema, value === undefined ? {} : value, place);
   if (result.success) return result.data;
   const faults = result.error.issues.flatMap((issue) => faultsOf(issue, schema, value, []));
   // A misspelt key is the likely cause of a missing one, so it is told first.
@@ -37,6 +37,16 @@ export function parseOptions<S extends z.ZodType>(schema: S, value: unknown, pla
     mend: first.mend + more,
     data: { faults: faults.map((fault) => ({ option: pathText(fault.path), kind: fault.kind, cause: fault.cause, mend: fault.mend })) },
   });
+}
+
+function checked<S extends z.ZodType>(schema: S, value: unknown, place: string): z.ZodSafeParseResult<z.output<S>> {
+  try {
+    return schema.safeParse(value);
+  } catch (error) {
+    // Of objects made by a program: a file's nesting is bounded where it is read.
+    if (!(error instanceof RangeError)) throw error;
+    throw new ConfigError({ place, cause: "an option is nested without end, or holds itself", mend: "give plain values" }, { cause: error });
+  }
 }
 
 /** `train.groups[2].rate`; keys that are no plain words are quoted. */
@@ -55,9 +65,22 @@ export function nearestName(name: string, valid: readonly string[]): string | un
   const plain = (text: string): string => text.toLowerCase().replace(/[-_\s]/g, "");
   const same = valid.find((candidate) => plain(candidate) === plain(name)) ?? valid.find((candidate) => isSwapped(plain(name), plain(candidate)));
   if (same !== undefined) return same;
+  const words = ofWords(name, valid);
+  if (words !== undefined) return words;
   const nearest = closest(name, [...valid]);
   // A third of the letters may be wrong; in a short name, one.
   return distance(name, nearest) <= Math.max(1, Math.floor(Math.max(name.length, nearest.length) / 3)) ? nearest : undefined;
+}
+
+/** The one name that has all words of another, or of whose words another has all: `max_new_tokens` for `max_tokens`. */
+function ofWords(name: string, valid: readonly string[]): string | undefined {
+  const wordsOf = (text: string): string[] => text.toLowerCase().split(/[-_\s]+/);
+  const own = wordsOf(name);
+  const found = valid.filter((candidate) => {
+    const words = wordsOf(candidate);
+    return words.every((word) => own.includes(word)) || own.every((word) => words.includes(word));
+  });
+  return found.length === 1 ? found[0] : undefined;
 }
 
 /** Whether two texts differ by two neighbouring letters that changed places. */

@@ -1,7 +1,7 @@
 /** Tasks by name, or by the path of a module whose default export is one. */
-import { ConfigError } from "../core/errors.js";
+import { ConfigError, TouchstoneError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
-import { isModulePath, loadModule, moduleUrl } from "../core/load.js";
+import { describeThrown, isModulePath, loadModule, moduleUrl } from "../core/load.js";
 import { suggestion } from "../core/options.js";
 import type { VerifierSource } from "../verify/source.js";
 import type { Task } from "./contract.js";
@@ -27,9 +27,22 @@ export async function namedTask(name: string, options: Json = {}, folder = ".", 
       ? { module: moduleUrl(name, folder, place), name: "default", options }
       : { module: new URL(`${path}.${extension}`, import.meta.url).href, name, options };
   const exported = (await loadModule(source.module))[source.name];
-  const task: unknown = typeof exported === "function" ? (exported as (options: Json) => unknown)(options) : exported;
+  const task = made(exported, options, `${place} ${name}`);
   if (isTask(task)) return { task, source };
   throw new ConfigError({ place: `${place} ${name}`, cause: "its default export is no task", mend: "write `export default defineTask({ … })`" });
+}
+
+function made(exported: unknown, options: Json, place: string): unknown {
+  if (typeof exported !== "function") return exported;
+  try {
+    return (exported as (options: Json) => unknown)(options);
+  } catch (error) {
+    if (error instanceof TouchstoneError) throw error;
+    throw new ConfigError(
+      { place, cause: `it throws when it is made (${describeThrown(error)})`, mend: "correct the module, or give other options" },
+      { cause: error },
+    );
+  }
 }
 
 /** Whether a value is a task rather than its name or options. */

@@ -1,7 +1,9 @@
 /** `defineTask`: a task from what is its own (how a problem is drawn, or its rows; how an answer is checked). Keys, splits and order are made here. */
 import { z } from "zod";
-import { ConfigError, DataError } from "../core/errors.js";
+import { ConfigError, DataError, TouchstoneError } from "../core/errors.js";
 import { hashJson, type Json, sha256 } from "../core/json.js";
+import { inWords, promptOf } from "../core/json-lines.js";
+import { describeThrown } from "../core/load.js";
 import { parseOptions } from "../core/options.js";
 import type { Problem } from "../core/problem.js";
 import { randomKey, Stream } from "../core/random.js";
@@ -83,7 +85,14 @@ function buildTask<S extends Options, A extends Json>(spec: TaskSpec<S, A>, opti
   const identity = { name: spec.name, version: spec.version ?? "1", options: json, shares, verifier: verifierId(verifier) };
   let read: Map<Split, Problem[]> | undefined;
   const rows = (): Map<Split, Problem[]> => {
-    read ??= spec.rows ? readRows(spec.name, spec.rows(options), verifier, shares) : new Map();
+    read ??= spec.rows
+      ? readRows(
+          spec.name,
+          called(spec.name, "rows", () => spec.rows(options)),
+          verifier,
+          shares,
+        )
+      : new Map();
     return read;
   };
   const { draw, solution, maxTokens, tokenizer, environment } = spec;
@@ -100,7 +109,7 @@ function buildTask<S extends Options, A extends Json>(spec: TaskSpec<S, A>, opti
     problems(split, n, seed) {
       if (!Number.isSafeInteger(n) || n < 0) throw new RangeError(`a number of problems is a whole number from 0 on, got ${n}`);
       const random = new Stream(randomKey({ seed, purpose: `task/${spec.name}/${split}` }));
-      if (draw) return drawProblems({ name: spec.name, split, n, shares, verifier, next: () => draw(random, options) });
+      if (draw) return drawProblems({ name: spec.name, split, n, shares, verifier, next: () => called(spec.name, "draw", () => draw(random, options)) });
       const all = rows().get(split) ?? [];
       if (n > all.length) throw tooFew(spec.name, split, n, all.length);
       return random.shuffle(all).slice(0, n);
@@ -120,7 +129,11 @@ interface DrawRequest {
 function drawProblems({ name, split, n, shares, verifier, next }: DrawRequest): Problem[] {
   const problems = new Map<string, Problem>();
   for (let misses = 0; problems.size < n; ) {
-    const problem = problemOf(name, next());
+    const row = next();
+    const unusable = rowFault(row);
+    if (unusable !== undefined)
+      throw new DataError({ place: `task ${name}, draw`, cause: `it gave a row that cannot be used: ${unusable}`, mend: "correct the task" });
+    const problem = problemOf(name, row);
     if (!problems.has(problem.key) && splitOf(problem.key, shares) === split) {
       const fault = faultOf(problem, verifier);
       if (fault !== undefined) {
@@ -141,7 +154,15 @@ function readRows(name: string, rows: readonly Row[], verifier: Verifier, shares
   const found = new Map<Split, Problem[]>(splits.map((split) => [split, []]));
   const lines = new Map<string, number>();
   const faults: string[] = [];
+  if (!Array.isArray(rows)) {
+    throw new DataError({ place: `task ${name}, rows`, cause: "it gave no list of rows", mend: "return a list, and no promise of one" });
+  }
   for (const [i, row] of rows.entries()) {
+    const unusable = rowFault(row);
+    if (unusable !== undefined) {
+      faults.push(`row ${i + 1}: ${unusable}`);
+      continue;
+    }
     const problem = problemOf(name, row);
     const earlier = lines.get(problem.key);
     const fault = earlier === undefined ? faultOf(problem, verifier) : `it is the same problem as row ${earlier + 1}`;
@@ -157,6 +178,28 @@ function readRows(name: string, rows: readonly Row[], verifier: Verifier, shares
     mend: "mend or leave out these rows",
     data: { faults },
   });
+}
+
+/** What of a row's type a program in JavaScript, or one that reads a file itself, can get wrong. */
+function rowFault(row: unknown): string | undefined {
+  if (typeof row !== "object" || row === null || Array.isArray(row)) return `it is ${inWords((row ?? null) as Json)}, not an object`;
+  const { prompt, answer, key, split } = row as { readonly [name: string]: Json | undefined };
+  if (prompt === undefined) return "it has no prompt";
+  const messages = promptOf(prompt, "prompt");
+  if (typeof messages === "string") return messages;
+  if (answer === null || (typeof answer === "number" && !Number.isFinite(answer)) || typeof answer === "function") return `its answer is ${String(answer)}`;
+  if (key !== undefined && (typeof key !== "string" || key === "")) return `its key is ${key === "" ? "empty" : inWords(key)}, not a text`;
+  return split === undefined || (splits as readonly Json[]).includes(split) ? undefined : `its split is ${inWords(split)}, not one of ${splits.join(", ")}`;
+}
+
+/** What a function of the task's author gives; what it throws is told as his. */
+function called<T>(name: string, what: string, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    if (error instanceof TouchstoneError) throw error;
+    throw new DataError({ place: `task ${name}, ${what}`, cause: `it throws (${describeThrown(error)})`, mend: "correct the task" }, { cause: error });
+  }
 }
 
 function faultOf(problem: Problem, verifier: Verifier): string | undefined {

@@ -1,61 +1,90 @@
 /** Configuration files: YAML, JSON, or a TypeScript or JavaScript module whose default export is the configuration. */
-import { readFileSync } from "node:fs";
 import { dirname, extname, isAbsolute, join } from "node:path";
-import { parseDocument } from "yaml";
-import { ConfigError } from "../core/errors.js";
+import { LineCounter, parseDocument } from "yaml";
+import { ConfigError, TouchstoneError } from "../core/errors.js";
+import { deepest, placeIn, readJson } from "../core/json-text.js";
 import { isModulePath, loadModule, moduleUrl } from "../core/load.js";
+import { readText } from "../core/text-file.js";
 
 /** A configuration as it was written, not yet checked. */
 export type Written = { [key: string]: unknown };
 
 const modules = [".ts", ".mts", ".cts", ".js", ".mjs", ".cjs"];
+/** No configuration is that long; a parser would need hundreds of times as much memory. */
+const mostBytes = 2 ** 20;
 
 /** Reads a configuration file; its relative paths begin at its own folder. Throws ConfigError with line and column where the text is at fault. */
 export async function readConfigFile(path: string): Promise<Written> {
   const extension = extname(path);
   if (modules.includes(extension)) {
-    const { default: exported } = await loadModule(moduleUrl(path, ".", "option --config"));
-    return fromFolder(checked(exported, path), dirname(path));
+    const exported = await loadModule(moduleUrl(path, ".", "option --config"));
+    if (Object.keys(exported).length === 0) throw refuse(path, "it exports nothing", "write `export default { … }` with the options");
+    return fromFolder(checked(exported.default, path), dirname(path));
   }
   if (![".yaml", ".yml", ".json"].includes(extension)) {
-    throw new ConfigError({ place: path, cause: `files of the kind "${extension}" are not read`, mend: "give a .yaml, .json or .ts file" });
+    const cause = extension === "" ? "its name does not end in .yaml, .json or .ts" : `files of the kind "${extension}" are not read`;
+    throw new ConfigError({ place: path, cause, mend: "give a .yaml, .json or .ts file" });
   }
-  let text: string;
+  const text = readText(path, mostBytes, refuse);
+  if (text.trim() === "") throw empty(path);
+  return fromFolder(checked(extension === ".json" ? jsonOf(text, path) : yamlOf(text, path), path), dirname(path));
+}
+
+const refuse = (place: string, cause: string, mend = "give the path of a configuration"): ConfigError => new ConfigError({ place, cause, mend });
+const correct = "correct the text there";
+
+function jsonOf(text: string, path: string): unknown {
+  const { value, fault } = readJson(text);
+  if (fault === undefined) return value;
+  const { line, column } = placeIn(text, fault.at);
+  throw refuse(`${path}, line ${line}, column ${column}`, fault.cause, correct);
+}
+
+function yamlOf(text: string, path: string): unknown {
+  const lines = new LineCounter();
+  const tooDeep = refuse(path, `it is nested more than ${deepest} deep`, "write it flatter");
   try {
-    text = readFileSync(path, "utf8");
+    const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
+    const [fault] = [...document.errors, ...document.warnings];
+    if (fault) {
+      const { line, col } = lines.linePos(fault.pos[0]);
+      const cause = fault.code === "MULTIPLE_DOCS" ? "a second document begins" : lowered(fault.message.split("\n")[0] as string);
+      throw refuse(`${path}, line ${line}, column ${col}`, cause, correct);
+    }
+    const value: unknown = document.toJS();
+    refuseLoops(value, path);
+    return value;
   } catch (error) {
-    throw new ConfigError(
-      { place: path, cause: `it cannot be read (${(error as NodeJS.ErrnoException).code})`, mend: "give the path of a configuration" },
-      { cause: error },
-    );
+    if (error instanceof TouchstoneError) throw error;
+    // The parser's own calls nest as the text does; else it is aliases of aliases, which grow beyond all bounds.
+    throw error instanceof RangeError ? tooDeep : refuse(path, `its aliases cannot be followed (${lowered((error as Error).message)})`, "write the values out");
   }
-  // JSON is YAML, so that one parser tells the place of a fault in both.
-  const document = parseDocument(text, { prettyErrors: true });
-  const [fault] = document.errors;
-  if (fault) {
-    const at = fault.linePos?.[0];
-    throw new ConfigError({
-      place: at ? `${path}, line ${at.line}, column ${at.col}` : path,
-      cause: (fault.message.split("\n")[0] as string).replace(/ at line.*$/, ""),
-      mend: "correct the text there",
-    });
-  }
-  return fromFolder(checked(document.toJS(), path), dirname(path));
+}
+
+const lowered = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1).replace(/\.$/, "");
+
+/** A value that holds itself, or is nested beyond what can be walked through. */
+function refuseLoops(value: unknown, path: string, above: readonly unknown[] = []): void {
+  if (typeof value !== "object" || value === null) return;
+  if (above.includes(value)) throw refuse(path, "a value holds itself through its anchor", "write the value out");
+  if (above.length === deepest) throw refuse(path, `it is nested more than ${deepest} deep`, "write it flatter");
+  for (const inside of Object.values(value)) refuseLoops(inside, path, [...above, value]);
 }
 
 /** A module of a task stands for `{ default: TaskMaker }`, so a configuration must be a plain object. */
 function checked(value: unknown, path: string): Written {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Written;
-  throw new ConfigError({
-    place: path,
-    cause: value === undefined || value === null ? "it holds nothing" : "it is not an object of options",
-    mend: "write options, such as `model: starter`",
-  });
+  if (value === undefined || value === null) throw empty(path);
+  const plain = typeof value === "object" && [Object.prototype, null].includes(Object.getPrototypeOf(value));
+  if (plain || Object.prototype.toString.call(value) === "[object Module]") return value as Written;
+  const what = Array.isArray(value) ? "a list" : typeof value === "object" ? "no plain object" : `a ${typeof value}`;
+  throw refuse(path, `it is ${what}, not an object of options`, "write options, such as `model: starter`");
 }
+
+const empty = (path: string): ConfigError => refuse(path, "it holds nothing", "write options, such as `model: starter`");
 
 /** Paths of a file as the caller, who is elsewhere, has to write them. */
 function fromFolder(written: Written, folder: string): Written {
-  const path = (value: unknown): unknown => (typeof value === "string" && !isAbsolute(value) ? join(folder, value) : value);
+  const path = (value: unknown): unknown => (typeof value === "string" && value !== "" && !isAbsolute(value) ? join(folder, value) : value);
   const inside = (value: unknown, key: string): unknown =>
     typeof value === "object" && value !== null && key in value ? { ...value, [key]: path((value as Written)[key]) } : value;
   const task = (value: unknown): unknown => {

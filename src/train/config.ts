@@ -4,6 +4,13 @@ import { jsonlOptions } from "../tasks/jsonl.js";
 import { json } from "./store/schema.js";
 
 const count = z.int().min(1);
+/** Beyond these a number is a slip: each problem and answer of a batch is held in memory. */
+const mostProblems = 1_000_000;
+const mostAnswers = 100_000;
+/** Problems that are drawn unless more are asked for. */
+export const drawnProblems = 100_000;
+/** Threads and processes beyond these would starve any machine. */
+const mostThreads = 256;
 const named = z.strictObject({ name: z.string().min(1), options: z.record(z.string(), json).default({}) });
 /** A name, or a name with options. */
 const part = z.union([z.string().min(1), named]);
@@ -52,8 +59,8 @@ const checkpoint = z.strictObject({
 
 const engine = z.strictObject({
   name: z.enum(["onnx", "table"]).default("onnx").describe("onnx: decoders; table: softmax tables and linear softmax."),
-  threads: count.optional().describe("Threads of each engine process; absent: what suits the size of the policy."),
-  workers: count.optional().describe("Engine processes; absent: what suits the size of the policy."),
+  threads: count.max(mostThreads).optional().describe("Threads of each engine process; absent: what suits the size of the policy."),
+  workers: count.max(mostThreads).optional().describe("Engine processes; absent: what suits the size of the policy."),
   activations: z.enum(["keep", "recompute"]).optional().describe("Keep activations for the backward pass, or compute them again (less memory)."),
 });
 
@@ -69,9 +76,12 @@ export const trainConfig = z.strictObject({
     .describe("A method, or several to be composed."),
   reference: z.string().min(1).optional().describe("Folder of the role `reference` that a KL is taken to; absent: the policy as it starts."),
   steps: count.default(100).describe("Batches."),
-  problems: count.default(16).describe("Problems a batch."),
-  group: count.default(8).describe("Answers a problem."),
-  train_problems: count.optional().describe("Problems that are trained on; absent: all there are, or one for each place of the run where they are drawn."),
+  problems: count.max(mostProblems).default(16).describe("Problems a batch."),
+  group: count.max(mostAnswers).default(8).describe("Answers a problem."),
+  train_problems: count
+    .max(mostProblems)
+    .optional()
+    .describe("Problems that are trained on; absent: all there are, or one for each place of the run where they are drawn, up to 100000."),
   minibatches: count.default(1).describe("Optimizer steps a batch and epoch."),
   epochs: count.default(1).describe("Passes over each batch."),
   microbatch: count.optional().describe("Answers in one forward and backward pass; absent: the whole minibatch. Gradients add up."),

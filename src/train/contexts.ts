@@ -13,10 +13,19 @@ export interface Contexts {
   readonly truncated: number;
 }
 
-type Limits = Pick<TrainConfig, "long_prompts" | "max_prompt_tokens"> & { readonly max_tokens: number };
+interface Limits extends Pick<TrainConfig, "max_prompt_tokens"> {
+  readonly max_tokens: number;
+  /** Absent: they fail, and the caller has no such option. */
+  readonly long_prompts?: TrainConfig["long_prompts"];
+}
 
 /** Renders all prompts; throws DataError for what has no tokens, begins twice, or is too long and may not be. */
-export function renderContexts(problems: readonly Problem[], tokenizer: Tokenizer, model: ModelInfo, config: Limits): Contexts {
+export function renderContexts(
+  problems: readonly Problem[],
+  tokenizer: Tokenizer,
+  model: Pick<ModelInfo, "vocabulary" | "maxTokens">,
+  config: Limits,
+): Contexts {
   checkVocabulary(tokenizer, model);
   const room = model.maxTokens - config.max_tokens;
   if (room < 1) {
@@ -26,6 +35,7 @@ export function renderContexts(problems: readonly Problem[], tokenizer: Tokenize
       mend: `set it below ${model.maxTokens}`,
     });
   }
+  const { long_prompts = "fail" } = config;
   const limit = Math.min(room, config.max_prompt_tokens ?? room);
   const contexts = new Map<string, Context>();
   const long: { readonly problem: Problem; readonly length: number }[] = [];
@@ -34,25 +44,26 @@ export function renderContexts(problems: readonly Problem[], tokenizer: Tokenize
     const ids = rendered(problem, tokenizer);
     if (ids.length > limit) {
       long.push({ problem, length: ids.length });
-      if (config.long_prompts !== "truncate") continue;
+      if (long_prompts !== "truncate") continue;
     }
     contexts.set(problem.key, plainContext(ids.length > limit ? ids.slice(-limit) : ids));
     kept.push(problem);
   }
-  if (long.length > 0 && (config.long_prompts === "fail" || kept.length === 0)) {
+  if (long.length > 0 && (long_prompts === "fail" || kept.length === 0)) {
+    const others = config.long_prompts === undefined ? "leave such problems out" : "set long_prompts to skip or truncate";
     const [{ problem, length }] = long;
     throw new DataError({
       place: `problem ${problem.key}`,
       cause: `its prompt has ${length} tokens and at most ${limit} fit beside ${config.max_tokens} for the response (${long.length} of ${problems.length} prompts are too long)`,
-      mend: kept.length === 0 ? "lower max_tokens, or give shorter prompts" : "lower max_tokens, or set long_prompts to skip or truncate",
+      mend: `lower max_tokens, or ${kept.length === 0 ? "give shorter prompts" : others}`,
       data: { long: long.length, limit },
     });
   }
-  const truncate = config.long_prompts === "truncate";
+  const truncate = long_prompts === "truncate";
   return { problems: kept, contexts, skipped: truncate ? 0 : long.length, truncated: truncate ? long.length : 0 };
 }
 
-function checkVocabulary(tokenizer: Tokenizer, model: ModelInfo): void {
+function checkVocabulary(tokenizer: Tokenizer, model: Pick<ModelInfo, "vocabulary">): void {
   if (tokenizer.size > model.vocabulary) {
     throw new ModelError({
       place: "model",

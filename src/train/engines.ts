@@ -1,13 +1,15 @@
 /** The engine of a run: in which form it runs on this machine, whether it fits into its memory, and its start. */
 import { availableParallelism } from "node:os";
 import { ConfigError } from "../core/errors.js";
-import type { Engine } from "../engine/contract.js";
-import { loadConfig } from "../engine/onnx/folder.js";
+import type { Engine, ModelInfo } from "../engine/contract.js";
+import { inspectFolder, loadConfig } from "../engine/onnx/folder.js";
 import { availableMemory, estimateMemory, type MemoryEstimate, refuseUnlessFits } from "../engine/onnx/memory.js";
 import { defaultPackPlaces } from "../engine/onnx/pack.js";
 import { parameterCount } from "../engine/onnx/params.js";
 import { localForm, startOnnx } from "../engine/onnx/start.js";
+import { parseConfig } from "../engine/table/config.js";
 import { TableEngine } from "../engine/table/engine.js";
+import { readFolder } from "../engine/table/files.js";
 import type { TrainConfig } from "./config.js";
 
 /** The engine's settings with nothing left open. */
@@ -49,6 +51,13 @@ export async function memoryOf(config: Sized, prompt: number, copies: number): P
 export async function refuseUnlessRoom(config: Sized, prompt: number, copies: number): Promise<void> {
   const estimate = await memoryOf(config, prompt, copies);
   if (estimate) refuseUnlessFits(estimate, availableMemory(), "this run");
+}
+
+/** What of a policy decides which prompts it can take, read from its folder before an engine is started. Throws ModelError for a folder that the engine would not load. */
+export async function limitsOf(name: TrainConfig["engine"]["name"], folder: string): Promise<Pick<ModelInfo, "vocabulary" | "maxTokens">> {
+  if (name === "table") return parseConfig((await readFolder(folder)).config, folder);
+  const { vocabulary, maxPositions } = await inspectFolder(folder);
+  return { vocabulary, maxTokens: maxPositions };
 }
 
 /** Starts the engine in its form. */

@@ -4,11 +4,11 @@ import { hashJson, type Json } from "../core/json.js";
 import type { Problem } from "../core/problem.js";
 import { namedTask } from "../tasks/catalogue.js";
 import type { Task } from "../tasks/contract.js";
-import { jsonlTask } from "../tasks/jsonl.js";
+import { jsonlTask, skippedNote } from "../tasks/jsonl.js";
 import { namedVerifier } from "../verify/catalogue.js";
 import { type Verifier, verifierId } from "../verify/contract.js";
 import type { VerifierSource } from "../verify/source.js";
-import { type Part, partOf, type TrainConfig } from "./config.js";
+import { drawnProblems, type Part, partOf, type TrainConfig } from "./config.js";
 
 export interface Inputs {
   readonly problems: readonly Problem[];
@@ -37,7 +37,7 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
   const { task, judge } = await trainingTask(config, given, notes);
   const size = task.size("train");
   if (size === 0) throw new DataError({ place: placeOf(config), cause: "it has no problem to train on", mend: "lower eval_share, or give more problems" });
-  const wanted = config.train_problems ?? (Number.isFinite(size) ? size : config.steps * config.problems);
+  const wanted = config.train_problems ?? (Number.isFinite(size) ? size : Math.min(config.steps * config.problems, Math.max(drawnProblems, config.problems)));
   if (config.problems > wanted) {
     throw new ConfigError({
       place: "problems",
@@ -106,7 +106,7 @@ async function trainingTask(config: TrainConfig, given: Task | undefined, notes:
     });
   }
   const { task, skipped } = jsonlTask(config.data, own.verifier);
-  noteSkipped(notes, config.data.file, skipped);
+  notes.push(...skippedNote(config.data.file, skipped));
   return { task, judge: own };
 }
 
@@ -116,7 +116,7 @@ async function evaluationInputs(config: TrainConfig, task: Task, judge: Judge, n
   if (config.eval.data !== undefined) {
     // A file given for evaluation is all for evaluation, unless it says otherwise.
     const { task: held, skipped } = jsonlTask({ ...config.eval.data, eval_share: config.eval.data.eval_share || 1 }, own.verifier);
-    noteSkipped(notes, config.eval.data.file, skipped);
+    notes.push(...skippedNote(config.eval.data.file, skipped));
     source = held;
   }
   const size = source.size("eval");
@@ -137,10 +137,6 @@ async function evaluationInputs(config: TrainConfig, task: Task, judge: Judge, n
 async function verifierOfPart(part: Part, place: string): Promise<Judge> {
   const { name, options } = partOf(part);
   return namedVerifier(name, options, place);
-}
-
-function noteSkipped(notes: string[], file: string, skipped: readonly string[]): void {
-  if (skipped.length > 0) notes.push(`${skipped.length} lines of ${file} were left out (the first: ${skipped[0]})`);
 }
 
 /** Every reference, by the verifier that will be asked: it need not be the one that the data was loaded with. */

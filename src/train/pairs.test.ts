@@ -37,12 +37,12 @@ describe("pairs from a file", () => {
   });
 
   it.each([
-    ["not json", /line 1: .*JSON/],
-    ['{"prompt":"a"}', /line 1: there is no column response/],
-    ['{"prompt":"a","response":""}', /line 1: column response is no text with characters/],
-    ['{"prompt":3,"response":"a"}', /line 1: column prompt is neither a text nor a list of messages/],
-    ["null", /line 1: there is no column prompt/],
-    ["", /it has no lines/],
+    ["not json", /line 1, column 1: it is not JSON: not stands where a value is due/],
+    ['{"prompt":"a"}', /line 1: it has no column "response"/],
+    ['{"prompt":"a","response":""}', /line 1: its response is empty, so that nothing would be trained/],
+    ['{"prompt":3,"response":"a"}', /line 1: its prompt is the number 3, not a text or a list of messages/],
+    ["null", /line 1: it is null, not a JSON object/],
+    ["", /it is empty; give a file with one JSON object a line/],
   ])("that hold %j are refused with the line", async (text, message) => {
     await expect(readPairs(await file(text), columns)).rejects.toThrow(message);
   });

@@ -17,9 +17,9 @@ import type { JudgePool } from "../verify/pool.js";
 import { startPool } from "../verify/pool.js";
 import { partOf, type TrainConfig, type TrainConfigInput, trainConfig } from "./config.js";
 import { type Contexts, renderContexts } from "./contexts.js";
-import { type EngineForm, engineForm, refuseUnlessRoom, startEngine } from "./engines.js";
+import { type EngineForm, engineForm, limitsOf, refuseUnlessRoom, startEngine } from "./engines.js";
 import { type Inputs, loadInputs } from "./inputs.js";
-import { hashModel, tokenizerOf } from "./model-files.js";
+import { hashModel, refuseUnlessModel, tokenizerOf } from "./model-files.js";
 import type { OnProgress } from "./progress.js";
 import { optimizerMethod, ruleOf } from "./rules.js";
 
@@ -59,7 +59,10 @@ export interface Prepared extends Plan {
 
 /** Reads a configuration and loads what it names. Throws before anything is started. */
 export async function plan(input: TrainConfigInput, given: Given, place = "train"): Promise<Plan> {
-  const inputs = await loadInputs(absolute(parseOptions(trainConfig, input, place)), given.task);
+  const read = absolute(parseOptions(trainConfig, input, place));
+  refuseUnlessModel(read.model, "model");
+  if (read.reference !== undefined) refuseUnlessModel(read.reference, "reference");
+  const inputs = await loadInputs(read, given.task);
   const cells = new Cells();
   const cell = cells.cell.bind(cells);
   const uses = Array.isArray(inputs.config.method) ? inputs.config.method : [inputs.config.method];
@@ -74,6 +77,13 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
   const method = resolve(composed, fallback);
   const named = made.map(({ name, options }) => ({ name, options: options as { readonly [name: string]: Json } }));
   const engine = given.engine ? { name: inputs.config.engine.name, threads: 1, workers: 1 } : await engineForm(inputs.config);
+  if (inputs.config.reference !== undefined && !rolesOf(composed).has("reference")) {
+    throw new ConfigError({
+      place: "reference",
+      cause: `no part of ${composed.name} reads it`,
+      mend: "leave it out, or turn a KL on (options.kl_coef of grpo)",
+    });
+  }
   const config = { ...inputs.config, method: named.length === 1 ? named[0] : named, engine };
   for (const part of composed.parts ?? [composed]) part.check?.(settingsOf(config, []));
   return { config, inputs, cells, method, composed };
@@ -89,21 +99,16 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
   };
   try {
     const wanted = rolesOf(composed);
+    // An engine that was given may hold a policy of a kind that only itself can read.
+    const early = given.engine === undefined ? posed(planned, tokenizer, await limitsOf(config.engine.name, config.model)) : undefined;
+    if (given.engine === undefined && wanted.has("reference")) await limitsOf(config.engine.name, config.reference ?? config.model);
     if (given.engine === undefined) await refuseUnlessRoom(config, longestPrompt(inputs, tokenizer), wanted.size);
     onProgress({ kind: "await", what: "the engine" });
     const engine = given.engine ?? (await startEngine(config));
     if (given.engine === undefined) closing.push(() => engine.close());
     onProgress({ kind: "await", what: "the policy" });
     const model = await engine.weights.load({ role: "policy", source: { from: "folder", path: config.model }, trainable: true });
-    const contexts = renderContexts(inputs.problems, tokenizer, model, config);
-    if (inputs.evaluation) renderContexts(inputs.evaluation.problems, tokenizer, model, { ...config, long_prompts: "fail" });
-    if (contexts.problems.length < config.problems) {
-      throw new ConfigError({
-        place: "problems",
-        cause: `a batch takes ${config.problems}, and ${contexts.problems.length} have a prompt that is short enough`,
-        mend: "lower problems or max_tokens",
-      });
-    }
+    const contexts = early ?? posed(planned, tokenizer, model);
     const roles = new Set(["policy"]);
     const reference = config.reference ?? config.model;
     if (wanted.has("reference")) {
@@ -111,12 +116,6 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
       const info = await engine.weights.load({ role: "reference", source: { from: "folder", path: reference }, trainable: false });
       checkSameVocabulary(model, info, reference);
       roles.add("reference");
-    } else if (config.reference !== undefined) {
-      throw new ConfigError({
-        place: "reference",
-        cause: `no part of ${composed.name} reads it`,
-        mend: "leave it out, or turn a KL on (options.kl_coef of grpo)",
-      });
     }
     const differences = checkNeeds(composed, engine.info, roles);
     const rule = ruleOf(method, engine.info, config);
@@ -139,6 +138,19 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
     await close();
     throw error;
   }
+}
+
+/** The contexts of all problems, those of evaluation checked too. */
+function posed({ inputs, config }: Plan, tokenizer: Tokenizer, model: Pick<ModelInfo, "vocabulary" | "maxTokens">): Contexts {
+  const contexts = renderContexts(inputs.problems, tokenizer, model, config);
+  const { max_tokens, max_prompt_tokens } = config;
+  if (inputs.evaluation) renderContexts(inputs.evaluation.problems, tokenizer, model, { max_tokens, max_prompt_tokens });
+  if (contexts.problems.length >= config.problems) return contexts;
+  throw new ConfigError({
+    place: "problems",
+    cause: `a batch takes ${config.problems}, and ${contexts.problems.length} have a prompt that is short enough`,
+    mend: "lower problems or max_tokens",
+  });
 }
 
 /** Roles that some part of a method can use, beside the policy. */

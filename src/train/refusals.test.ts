@@ -75,10 +75,14 @@ const cases: readonly [string, () => Partial<TrainOptions>, string][] = [
   [
     "a file that is not there",
     () => ({ ...data("plain.jsonl", ""), data: { file: join(folder, "none.jsonl") } }),
-    "it cannot be read (ENOENT); give the path of a JSONL file",
+    "none.jsonl: there is no such file; check the path",
   ],
   ["an empty file", () => data("empty.jsonl", ""), "empty.jsonl: it is empty; give a file with one JSON object a line"],
-  ["a line that is not JSON", () => data("broken.jsonl", `${good[0]}{"prompt": \n`), "broken.jsonl: 1 of 2 lines cannot be used (line 2: it is not JSON"],
+  [
+    "a line that is not JSON",
+    () => data("broken.jsonl", `${good[0]}{"prompt": \n`),
+    "broken.jsonl: 1 of 2 lines cannot be used (line 2, column 12: it is not JSON: it ends before })",
+  ],
   [
     "a missing column",
     () => data("column.jsonl", line({ promt: "1", answer: 1 })),
@@ -192,7 +196,7 @@ describe("configuration files", () => {
     );
     await expect(readConfigFile(file("run.toml", ""))).rejects.toThrow('files of the kind ".toml" are not read; give a .yaml, .json or .ts file');
     await expect(readConfigFile(file("empty.yaml", "# nothing\n"))).rejects.toThrow("it holds nothing; write options");
-    await expect(readConfigFile(file("list.json", "[1]"))).rejects.toThrow("it is not an object of options");
-    await expect(readConfigFile(join(folder, "none.yaml"))).rejects.toThrow("it cannot be read (ENOENT)");
+    await expect(readConfigFile(file("list.json", "[1]"))).rejects.toThrow("it is a list, not an object of options");
+    await expect(readConfigFile(join(folder, "none.yaml"))).rejects.toThrow("there is no such file; check the path");
   });
 });

@@ -25,7 +25,7 @@ const otherWeights = /\.(safetensors|bin|pt|pth|gguf|onnx|h5|msgpack)$/;
  */
 export async function saveFolder(store: ParameterStore, folder: string, options: SaveFolderOptions = {}): Promise<void> {
   const target = resolve(folder);
-  const present = await replaceable(target);
+  const present = await refuseUnlessReplaceable(target);
   await mkdir(dirname(target), { recursive: true });
   const beside = join(dirname(target), `.${basename(target)}.${randomBytes(6).toString("hex")}`);
   await mkdir(beside);
@@ -64,8 +64,8 @@ async function writeJson(path: string, json: Json): Promise<void> {
   }
 }
 
-/** Whether a model folder is there to be replaced; anything else in the way is refused. */
-async function replaceable(target: string): Promise<boolean> {
+/** Whether a model folder is there to be replaced; anything else in the way is refused with a ModelError. */
+export async function refuseUnlessReplaceable(target: string): Promise<boolean> {
   const entries = await readdir(target, { withFileTypes: true }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === "ENOENT") return undefined;
     throw new ModelError({ place: target, cause: `it cannot be written to (${error.code})`, mend: "choose another folder" });

@@ -5,7 +5,7 @@ import { ModelError } from "../../core/errors.js";
 import type { Json } from "../../core/json.js";
 import { SafetensorsFile } from "../safetensors.js";
 import { type DecoderConfig, parseModelConfig, withGeneration } from "./config.js";
-import { ParameterStore, type TensorShape } from "./params.js";
+import { layoutOf, ParameterStore, type TensorShape } from "./params.js";
 
 export const files = {
   config: "config.json",
@@ -35,6 +35,23 @@ export async function loadConfig(folder: string): Promise<DecoderConfig> {
   const generation = join(folder, files.generation);
   const present = await stat(generation).catch(() => undefined);
   return present ? withGeneration(config, await readJson(generation), generation) : config;
+}
+
+/** The configuration of a folder whose weights are all there in the right shapes, by their headers; the numbers are not read. Throws ModelError. */
+export async function inspectFolder(folder: string): Promise<DecoderConfig> {
+  const config = await loadConfig(folder);
+  const opened: SafetensorsFile[] = [];
+  try {
+    checkTensors(
+      folder,
+      config,
+      layoutOf(config).flatMap(({ parts }) => parts),
+      await openWeights(folder, opened),
+    );
+    return config;
+  } finally {
+    for (const file of opened) await file.close();
+  }
 }
 
 /** Loads a model folder; F16, BF16 and F64 become float32. Throws a ModelError that names the tensor, and then has loaded nothing. */
