@@ -1,5 +1,7 @@
 /** `train` and `resume`: a run from its configuration to its end, as a library call. */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { RunError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import { packageVersion } from "../core/version.js";
 import type { Engine } from "../engine/contract.js";
@@ -16,7 +18,6 @@ import { saveTokenizer } from "./model-files.js";
 import { type Given, type Plan, type Prepared, plan, prepare } from "./prepare.js";
 import type { OnProgress } from "./progress.js";
 import { freshState, type RunState, stateFromJson } from "./state.js";
-import { refuseUnlessNew } from "./store/fresh.js";
 import { RunReader } from "./store/reader.js";
 import { type Opened, RunStore } from "./store/store.js";
 
@@ -59,7 +60,7 @@ export interface TrainResult {
 export async function train(options: TrainOptions): Promise<TrainResult> {
   const { input, given, hooks } = separate(options);
   const planned = await plan(input, given);
-  refuseUnlessNew(planned.config.out);
+  refuseUsedFolder(planned.config.out);
   return run(planned, given, hooks, false);
 }
 
@@ -74,6 +75,14 @@ async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolea
   const onProgress = hooks.onProgress ?? (() => undefined);
   const prepared = await prepare(planned, given, onProgress);
   let store: RunStore | undefined;
+  const close = async (): Promise<void> => {
+    try {
+      store?.close();
+    } finally {
+      await prepared.close();
+    }
+  };
+  let result: TrainResult;
   try {
     const opened = openStore(prepared, again);
     store = opened.store;
@@ -89,7 +98,7 @@ async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolea
     const end = await runLoop(loopParts(prepared, store, ledger, state, opened.resume !== undefined, hooks));
     const reader = store.reader();
     const last = store.lastCheckpoint ?? 0;
-    return {
+    result = {
       reason: end.reason,
       message: end.message,
       folder: prepared.config.out,
@@ -98,13 +107,12 @@ async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolea
       model: join(reader.checkpoints.pathOf(last), "policy"),
       evaluation: state.evaluation,
     };
-  } finally {
-    try {
-      store?.close();
-    } finally {
-      await prepared.close();
-    }
+  } catch (error) {
+    await close().catch(() => undefined); // What stopped a run often keeps it from closing too, and the first error tells more.
+    throw error;
   }
+  await close();
+  return result;
 }
 
 /** What all steps of a run share. */
@@ -177,6 +185,11 @@ function openStore(prepared: Prepared, again: boolean): Opened {
   const versions = { touchstone: packageVersion(), node: process.version };
   const meta = { config: JSON.parse(JSON.stringify(config)) as Json, method: tableJson(method), fingerprint, versions, data: inputs.data };
   return { store: RunStore.create(config.out, meta, { keep }), messages: [] };
+}
+
+function refuseUsedFolder(folder: string): void {
+  if (!existsSync(join(folder, "run.json"))) return;
+  throw new RunError({ place: folder, cause: "it already holds a run", mend: "resume it with --resume, or give another folder" });
 }
 
 /** Configuration and objects of the program, apart. A task of the program is recorded by name and options. */

@@ -206,10 +206,14 @@ export class Checkpoints {
   }
 }
 
+/** What can still be resumed from after a failure. */
+export function intact(good: number | undefined): string {
+  return good === undefined ? "no checkpoint was written before it" : `the checkpoint of step ${good} is intact`;
+}
+
 /** What a failed checkpoint says: what happened, and what can still be resumed from. */
 export function checkpointFailed(folder: string, step: number, good: number | undefined, error: unknown): RunError {
-  const left =
-    good === undefined ? "no checkpoint was written before it" : good === step ? "the checkpoint itself is whole" : `the checkpoint of step ${good} is intact`;
+  const left = good === step ? "the checkpoint itself is whole" : intact(good);
   return new RunError(
     {
       place: `${folder}, checkpoint of step ${step}`,

@@ -13,6 +13,8 @@ export class Log {
     readonly path: string,
     /** Bytes of whole lines. */
     private length: number,
+    /** What an error adds: what is left of the run. */
+    private readonly left: () => string = () => "",
   ) {}
 
   get offset(): number {
@@ -21,7 +23,12 @@ export class Log {
 
   /** Appends lines; all of them or, when it throws, none. */
   append(lines: readonly Json[]): void {
-    if (this.torn) throw new RunError({ place: this.path, cause: "an earlier line could not be written whole", mend: "resume the run: it cuts the line off" });
+    if (this.torn)
+      throw new RunError({
+        place: this.path,
+        cause: `an earlier line could not be written whole${this.left()}`,
+        mend: "resume the run: it cuts the line off",
+      });
     const text = lines.map((line) => `${this.encode(line)}\n`).join("");
     const bytes = new TextEncoder().encode(text);
     try {
@@ -30,7 +37,7 @@ export class Log {
     } catch (error) {
       this.takeOff();
       throw new RunError(
-        { place: this.path, cause: `a line could not be written: ${faultOf(error)}`, mend: "free space or mend the disk, then resume the run" },
+        { place: this.path, cause: `a line could not be written: ${faultOf(error)}${this.left()}`, mend: "free space or mend the disk, then resume the run" },
         { cause: error },
       );
     }

@@ -7,10 +7,9 @@ import { RunError } from "../../core/errors.js";
 import { canonicalJson, type Json } from "../../core/json.js";
 import type { Group, Trajectory } from "../../core/trajectory.js";
 import { headerOf } from "../../engine/safetensors-write.js";
-import { type Checkpoint, type CheckpointRequest, Checkpoints, checkpointFailed, checkpointPaths, type Keep } from "./checkpoints.js";
+import { type Checkpoint, type CheckpointRequest, Checkpoints, checkpointFailed, checkpointPaths, intact, type Keep } from "./checkpoints.js";
 import { cutLogs } from "./cut.js";
 import { type Files, faultOf, nodeFiles, replaceFile } from "./files.js";
-import { refuseUnlessNew } from "./fresh.js";
 import { takeLock } from "./lock.js";
 import { Log } from "./log.js";
 import { RunReader, runPaths } from "./reader.js";
@@ -65,9 +64,10 @@ export class RunStore {
     private good: number | undefined,
   ) {
     const paths = runPaths(folder);
-    this.events = new Log(files, paths.events, start.events);
-    this.rollouts = new Log(files, paths.rollouts, start.rollouts);
-    this.index = new Log(files, paths.index, start.index);
+    const left = () => `; ${intact(this.good)}`;
+    this.events = new Log(files, paths.events, start.events, left);
+    this.rollouts = new Log(files, paths.rollouts, start.rollouts, left);
+    this.index = new Log(files, paths.index, start.index, left);
     this.checkpoints = new Checkpoints(files, paths.checkpoints);
     this.rolloutCount = start.count;
     this.lastStep = good;
@@ -77,7 +77,13 @@ export class RunStore {
   static create(folder: string, meta: RunMeta, options: StoreOptions = {}): RunStore {
     const { files = nodeFiles, keep = { last: 2, best: true } } = options;
     const paths = runPaths(folder);
-    refuseUnlessNew(folder, files);
+    if (files.size(paths.run) !== undefined)
+      throw new RunError({ place: folder, cause: "it already holds a run", mend: "resume it with --resume, or give another folder" });
+    // run.json is written last: without it, what `create` makes before it is the rest of a start that was killed.
+    const rest = ["lock.json", ".run.json.new", "rollouts", "checkpoints"];
+    if (files.size(folder) !== undefined && (!files.isFolder(folder) || files.list(folder).some((name) => !rest.includes(name)))) {
+      throw new RunError({ place: folder, cause: files.isFolder(folder) ? "it holds other files" : "it is a file", mend: "give a new or empty folder" });
+    }
     let unlock: (() => void) | undefined;
     try {
       files.makeFolder(folder);
@@ -139,7 +145,11 @@ export class RunStore {
       ];
       const session = { at: new Date().toISOString(), pid: process.pid, resumedFrom: checkpoint?.step ?? null, cut: cut ?? null, fingerprint: now.fingerprint };
       appendSession(files, paths.sessions, session);
-      if (checkpoint) checkpoints.point(checkpoint.step);
+      if (checkpoint) {
+        // What a run that was killed right after this checkpoint still had to do.
+        checkpoints.point(checkpoint.step);
+        checkpoints.prune(keep);
+      }
       const store = new RunStore(folder, now, files, keep, unlock, { ...offsets, count: checkpoint?.rollouts ?? 0 }, checkpoint?.step);
       if (!checkpoint) return { store, messages };
       const { policy, optimizer, roles } = checkpointPaths(checkpoint.folder);
@@ -256,7 +266,11 @@ export class RunStore {
     }
     if (faults.length === 0) return;
     throw new RunError(
-      { place: this.folder, cause: `it cannot be closed: ${faultOf(faults[0])}`, mend: "mend the disk, then resume from the last checkpoint" },
+      {
+        place: this.folder,
+        cause: `it cannot be closed: ${faultOf(faults[0])}; ${intact(this.good)}`,
+        mend: "free space or mend the disk, then resume the run",
+      },
       { cause: faults[0] },
     );
   }
@@ -282,7 +296,11 @@ export class RunStore {
       }
     } catch (error) {
       throw new RunError(
-        { place: path, cause: `the token columns could not be written: ${faultOf(error)}`, mend: "free space or mend the disk, then resume the run" },
+        {
+          place: path,
+          cause: `the token columns could not be written: ${faultOf(error)}; ${intact(this.good)}`,
+          mend: "free space or mend the disk, then resume the run",
+        },
         { cause: error },
       );
     }
