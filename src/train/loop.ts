@@ -118,19 +118,14 @@ function evaluationDue({ config, evaluate }: LoopParts, step: number): boolean {
   return ends || (step > 0 && step % config.eval.every === 0);
 }
 
-/** The score of the policy as it is; a failure is recorded and, unless the run says otherwise, survived. */
+/** The score of the policy as it is; a failure is recorded and, unless the run says otherwise, survived. What cannot be recorded stops the run. */
 async function evaluateNow(parts: LoopParts): Promise<number | undefined> {
   const { store, state, onProgress, lab } = parts;
   onProgress({ kind: "await", what: "evaluation" });
   const start = performance.now();
+  let result: Evaluated;
   try {
-    const result = (await parts.evaluate?.((done, total) => onProgress({ kind: "await", what: "evaluation", done, total }))) as Evaluated;
-    lab.ledger.book("sampled", "evaluation", result.tokens);
-    state.evaluation = result.numbers;
-    store.appendEvent({ step: state.step, kind: "evaluation", data: result.data, clock: { ms: performance.now() - start } });
-    for (const message of result.warnings) store.appendEvent({ step: state.step, kind: "warning", data: { message: `evaluation: ${message}` } });
-    onProgress({ kind: "evaluation", step: state.step, ...(result.score === undefined ? {} : { score: result.score }), data: result.data });
-    return result.score;
+    result = (await parts.evaluate?.((done, total) => onProgress({ kind: "await", what: "evaluation", done, total }))) as Evaluated;
   } catch (error) {
     if (parts.config.eval.on_failure === "stop") throw error;
     const message = `the evaluation failed and training goes on: ${error instanceof Error ? error.message : String(error)}`;
@@ -138,6 +133,12 @@ async function evaluateNow(parts: LoopParts): Promise<number | undefined> {
     onProgress({ kind: "message", text: message });
     return undefined;
   }
+  lab.ledger.book("sampled", "evaluation", result.tokens);
+  state.evaluation = result.numbers;
+  store.appendEvent({ step: state.step, kind: "evaluation", data: result.data, clock: { ms: performance.now() - start } });
+  for (const message of result.warnings) store.appendEvent({ step: state.step, kind: "warning", data: { message: `evaluation: ${message}` } });
+  onProgress({ kind: "evaluation", step: state.step, ...(result.score === undefined ? {} : { score: result.score }), data: result.data });
+  return result.score;
 }
 
 async function checkpoint({ engine, store, cells, state, lab, saveTokenizer, onProgress }: LoopParts, score: number | undefined): Promise<void> {

@@ -30,14 +30,15 @@ export interface Files {
   isFolder(path: string): boolean;
 }
 
+/** Functions of node:fs are looked up at each call, so that a proof can put faults under them. */
 export const nodeFiles: Files = {
   openAppend: (path) => openSync(path, "a"),
   openWrite: (path, exclusive = false) => openSync(path, exclusive ? "wx" : "w"),
   write: (fd, bytes) => {
     for (let done = 0; done < bytes.length; ) done += writeSync(fd, bytes, done);
   },
-  sync: fsyncSync,
-  close: closeSync,
+  sync: (fd) => fsyncSync(fd),
+  close: (fd) => closeSync(fd),
   syncFile: (path) => {
     const fd = openSync(path, "r+");
     try {
@@ -55,8 +56,8 @@ export const nodeFiles: Files = {
       closeSync(fd);
     }
   },
-  truncate: truncateSync,
-  rename: renameSync,
+  truncate: (path, length) => truncateSync(path, length),
+  rename: (from, to) => renameSync(from, to),
   remove: (path) => rmSync(path, { recursive: true, force: true }),
   makeFolder: (path) => {
     mkdirSync(path, { recursive: true });

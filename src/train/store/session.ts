@@ -5,7 +5,7 @@ import { Log, linesOf } from "./log.js";
 /** Appends to `sessions.jsonl` after its last whole line: a killed process may have left half of one. */
 export function appendSession(files: Files, path: string, session: Json): void {
   const whole = [...linesOf(files, path)].at(-1)?.end ?? 0;
-  const log = new Log(files, path, whole);
+  const log = new Log(files, path, whole, () => "; nothing was lost");
   log.rewind(whole);
   log.append([session]);
   log.close();
