@@ -1,7 +1,5 @@
 /** `train` and `resume`: a run from its configuration to its end, as a library call. */
-import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { RunError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import { packageVersion } from "../core/version.js";
 import type { Engine } from "../engine/contract.js";
@@ -18,6 +16,7 @@ import { saveTokenizer } from "./model-files.js";
 import { type Given, type Plan, type Prepared, plan, prepare } from "./prepare.js";
 import type { OnProgress } from "./progress.js";
 import { freshState, type RunState, stateFromJson } from "./state.js";
+import { refuseUnlessNew } from "./store/fresh.js";
 import { RunReader } from "./store/reader.js";
 import { type Opened, RunStore } from "./store/store.js";
 
@@ -60,7 +59,7 @@ export interface TrainResult {
 export async function train(options: TrainOptions): Promise<TrainResult> {
   const { input, given, hooks } = separate(options);
   const planned = await plan(input, given);
-  refuseUsedFolder(planned.config.out);
+  refuseUnlessNew(planned.config.out);
   return run(planned, given, hooks, false);
 }
 
@@ -185,11 +184,6 @@ function openStore(prepared: Prepared, again: boolean): Opened {
   const versions = { touchstone: packageVersion(), node: process.version };
   const meta = { config: JSON.parse(JSON.stringify(config)) as Json, method: tableJson(method), fingerprint, versions, data: inputs.data };
   return { store: RunStore.create(config.out, meta, { keep }), messages: [] };
-}
-
-function refuseUsedFolder(folder: string): void {
-  if (!existsSync(join(folder, "run.json"))) return;
-  throw new RunError({ place: folder, cause: "it already holds a run", mend: "resume it with --resume, or give another folder" });
 }
 
 /** Configuration and objects of the program, apart. A task of the program is recorded by name and options. */

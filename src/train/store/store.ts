@@ -10,6 +10,7 @@ import { headerOf } from "../../engine/safetensors-write.js";
 import { type Checkpoint, type CheckpointRequest, Checkpoints, checkpointFailed, checkpointPaths, intact, type Keep } from "./checkpoints.js";
 import { cutLogs } from "./cut.js";
 import { type Files, faultOf, nodeFiles, replaceFile } from "./files.js";
+import { refuseUnlessNew } from "./fresh.js";
 import { takeLock } from "./lock.js";
 import { Log } from "./log.js";
 import { RunReader, runPaths } from "./reader.js";
@@ -77,13 +78,7 @@ export class RunStore {
   static create(folder: string, meta: RunMeta, options: StoreOptions = {}): RunStore {
     const { files = nodeFiles, keep = { last: 2, best: true } } = options;
     const paths = runPaths(folder);
-    if (files.size(paths.run) !== undefined)
-      throw new RunError({ place: folder, cause: "it already holds a run", mend: "resume it with --resume, or give another folder" });
-    // run.json is written last: without it, what `create` makes before it is the rest of a start that was killed.
-    const rest = ["lock.json", ".run.json.new", "rollouts", "checkpoints"];
-    if (files.size(folder) !== undefined && (!files.isFolder(folder) || files.list(folder).some((name) => !rest.includes(name)))) {
-      throw new RunError({ place: folder, cause: files.isFolder(folder) ? "it holds other files" : "it is a file", mend: "give a new or empty folder" });
-    }
+    refuseUnlessNew(folder, files);
     let unlock: (() => void) | undefined;
     try {
       files.makeFolder(folder);
