@@ -22,7 +22,8 @@ import type {
   Usage,
   Weights,
 } from "../../src/engine/contract.js";
-import type { FlatArray, FlatWeights, Replica } from "../../src/engine/replica.js";
+import { sumNumbers, writeNumbers } from "../../src/engine/flat-file.js";
+import type { Replica } from "../../src/engine/replica.js";
 
 export const vocabulary = 7;
 const size = vocabulary * vocabulary;
@@ -68,7 +69,9 @@ export class BigramEngine implements Replica {
     read: async (ref) => [this.tensor(this.role(ref.role).data)],
     write: async (role, [tensor]) => void this.role(role).data.set((tensor as TensorValue).data),
     readGradient: async (set) => [this.tensor(this.roleOf(set).gradient ?? new Float32Array(size))],
-    zeroGradient: async (set) => void (await this.takeGradient(set)),
+    zeroGradient: async (set) => {
+      this.roleOf(set).gradient = undefined;
+    },
     saveOptimizer: async () => undefined,
     loadOptimizer: async () => undefined,
     save: async () => undefined,
@@ -165,25 +168,15 @@ export class BigramEngine implements Replica {
 
   async close(): Promise<void> {}
 
-  async takeGradient(set: ParameterSet): Promise<FlatArray | undefined> {
-    const role = this.roleOf(set);
-    const { gradient } = role;
-    role.gradient = undefined;
-    return gradient;
+  async exportGradient(set: ParameterSet, file: string): Promise<boolean> {
+    const { gradient } = this.roleOf(set);
+    if (gradient) writeNumbers(file, [gradient]);
+    return gradient !== undefined;
   }
 
-  async addGradient(set: ParameterSet, more: FlatArray): Promise<void> {
-    const gradient = this.gradientOf(set);
-    for (let i = 0; i < size; i++) gradient[i] += more[i];
-  }
-
-  async exportWeights(set: ParameterSet): Promise<FlatWeights> {
-    return { identity: this.identity(set.slice(5)), data: this.roleOf(set).data.slice() };
-  }
-
-  async importWeights(set: ParameterSet, { identity, data }: FlatWeights): Promise<void> {
-    this.roleOf(set).data.set(data);
-    this.roleOf(set).version = Number(identity.split("@")[1]);
+  async importGradient(set: ParameterSet, files: readonly string[]): Promise<void> {
+    this.roleOf(set).gradient = undefined;
+    if (files.length > 0) sumNumbers(files, [this.gradientOf(set)]);
   }
 
   private role(name: string): Role {

@@ -23,7 +23,7 @@ import type {
   WeightsRef,
 } from "../contract.js";
 import { unknownHandle } from "../refuse.js";
-import type { FlatArray, FlatWeights, Replica } from "../replica.js";
+import type { Replica } from "../replica.js";
 import { has, lacks } from "./abilities.js";
 import { evenLength } from "./cache.js";
 import { defaultPackPlaces, pack } from "./pack.js";
@@ -188,20 +188,12 @@ export class OnnxEngine implements Replica {
     return result;
   }
 
-  async takeGradient(set: ParameterSet): Promise<FlatArray | undefined> {
-    return this.weights.takeGradient(set);
+  async exportGradient(set: ParameterSet, file: string): Promise<boolean> {
+    return this.weights.exportGradient(set, file);
   }
 
-  async addGradient(set: ParameterSet, gradient: FlatArray): Promise<void> {
-    this.weights.addGradient(set, gradient);
-  }
-
-  async exportWeights(set: ParameterSet): Promise<FlatWeights> {
-    return this.weights.exportWeights(set);
-  }
-
-  async importWeights(set: ParameterSet, weights: FlatWeights): Promise<void> {
-    this.weights.importWeights(set, weights);
+  async importGradient(set: ParameterSet, files: readonly string[]): Promise<void> {
+    this.weights.importGradient(set, files);
   }
 
   async usage(): Promise<Usage> {

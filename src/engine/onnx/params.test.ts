@@ -1,6 +1,13 @@
-import { describe, expect, it } from "vitest";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
 import { parseModelConfig } from "./config.js";
 import { layoutOf, ParameterStore, parameterCount } from "./params.js";
+import { flatWeights } from "./test-engine.js";
+
+const folder = mkdtempSync(join(tmpdir(), "params-"));
+afterAll(() => rmSync(folder, { recursive: true }));
 
 const config = parseModelConfig(
   {
@@ -96,38 +103,31 @@ describe("a store", () => {
   it("clones weights that then change apart", () => {
     const store = ParameterStore.random(config, 1, true);
     const copy = store.clone();
-    expect(copy.exportWeights()).toEqual(store.exportWeights());
+    expect(flatWeights(copy)).toEqual(flatWeights(store));
     copy.get("norm").data.fill(9);
     expect(store.get("norm").data[0]).toBe(1);
   });
 
-  it("exports and imports weights end to end in the order of the tensors", () => {
-    const store = ParameterStore.random(config, 1);
-    const flat = store.exportWeights();
-    expect([...flat]).toEqual(store.tensors.flatMap(({ name }) => [...store.read(name)]));
-    const other = new ParameterStore(config);
-    other.importWeights(flat);
-    expect(other.exportWeights()).toEqual(flat);
-    expect(() => other.importWeights(flat.subarray(1))).toThrow(/weights: they have 1735 numbers and the model has 1736/);
-  });
-
-  it("takes and adds gradients in the same order, and knows when there is none", () => {
-    const store = new ParameterStore(config);
-    expect(store.takeGradient()).toBeUndefined();
-    expect(store.readGradient(q)).toEqual(new Float64Array(128));
-    store.gradient(store.get("layers.1.q")).fill(3);
-    store.addGradient(Float32Array.from({ length: store.count }, (_, i) => i));
-    const flat = store.takeGradient()!;
-    const at = store.tensors
-      .slice(
-        0,
-        store.tensors.findIndex(({ name }) => name === q),
-      )
-      .reduce((sum, { shape }) => sum + shape.reduce((a, b) => a * b, 1), 0);
-    expect(flat[at - 1]).toBe(at - 1);
-    expect(flat[at]).toBe(at + 3);
-    expect(store.takeGradient()).toBeUndefined();
-    expect(store.readGradient(q)).toEqual(new Float64Array(128));
-    expect(() => store.addGradient(new Float32Array(5))).toThrow(/gradient: they have 5 numbers/);
+  it("exchanges gradients as files: each gives its own, and takes the sum of several", () => {
+    const [one, two, none] = [0, 1, 2].map(() => new ParameterStore(config));
+    const files = ["one", "two"].map((name) => join(folder, name));
+    expect(none.exportGradient(files[0])).toBe(false);
+    expect(existsSync(files[0])).toBe(false);
+    one.gradient(one.get("layers.1.q")).forEach((_, i, grad) => {
+      grad[i] = i;
+    });
+    two.gradient(two.get("layers.1.q")).fill(3);
+    two.gradient(two.get("norm")).fill(5);
+    expect([one, two].map((store, i) => store.exportGradient(files[i]))).toEqual([true, true]);
+    for (const store of [one, none]) {
+      store.importGradient(files);
+      expect([...store.readGradient(q)]).toEqual(Array.from({ length: 128 }, (_, i) => i + 3));
+      expect(store.get("norm").grad?.every((g) => g === 5)).toBe(true);
+    }
+    one.importGradient([]);
+    expect(one.readGradient(q)).toEqual(new Float64Array(128));
+    expect(one.exportGradient(files[0])).toBe(false);
+    const shorter = new ParameterStore({ ...config, layers: 1 });
+    expect(() => shorter.importGradient(files)).toThrow(/one: it has 6944 bytes and the gradient has \d+; load the same model on all workers/);
   });
 });

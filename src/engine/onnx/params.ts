@@ -3,6 +3,7 @@
  * share their input stay apart, since splitting a joined result and joining its gradient again costs more than it saves.
  */
 import { ArgumentError } from "../../core/errors.js";
+import { sumNumbers, writeNumbers } from "../flat-file.js";
 import type { DecoderConfig } from "./config.js";
 import { fillNormal } from "./init.js";
 
@@ -172,60 +173,30 @@ export class ParameterStore {
     return parameter.grad ? Float64Array.from(rowsOf(parameter, part, parameter.grad)) : new Float64Array(part.rows * columnsOf(parameter));
   }
 
-  /** Empties the gradient; its arrays stay, since fresh pages are dear. */
-  zeroGradient(): void {
-    for (const { grad } of this.parameters) grad?.fill(0);
-    this.accumulated = false;
-  }
-
   /** Lets the gradient's memory go. */
   dropGradient(): void {
     for (const parameter of this.parameters) parameter.grad = undefined;
     this.accumulated = false;
   }
 
-  /** The gradient end to end in the order of `tensors`, which is then emptied; undefined when nothing was accumulated. */
-  takeGradient(): Float32Array | undefined {
-    if (!this.accumulated) return undefined;
-    const flat = this.flat(({ grad }) => grad);
-    this.zeroGradient();
-    return flat;
+  /** Writes the gradient to a file, end to end in the order of `tensors`; false when nothing was accumulated. */
+  exportGradient(file: string): boolean {
+    if (!this.accumulated) return false;
+    writeNumbers(
+      file,
+      this.parameters.map((parameter) => this.gradient(parameter)),
+    );
+    return true;
   }
 
-  /** Adds a flat gradient elementwise. */
-  addGradient(flat: Float32Array | Float64Array): void {
-    this.sameLength(flat.length, "gradient");
-    let from = 0;
-    for (const parameter of this.parameters) {
-      const into = this.gradient(parameter);
-      for (let i = 0; i < into.length; i++) into[i] += flat[from + i];
-      from += into.length;
+  /** Puts the sum of such files in place of the gradient. */
+  importGradient(files: readonly string[]): void {
+    if (files.length === 0) this.dropGradient();
+    else {
+      // What the arrays hold is overwritten.
+      const arrays = this.parameters.map((parameter) => this.gradient(parameter));
+      sumNumbers(files, arrays);
     }
-  }
-
-  /** A copy of the weights end to end in the order of `tensors`. */
-  exportWeights(): Float32Array {
-    return this.flat(({ data }) => data);
-  }
-
-  importWeights(flat: Float32Array | Float64Array): void {
-    this.sameLength(flat.length, "weights");
-    let from = 0;
-    for (const { data } of this.parameters) {
-      data.set(flat.subarray(from, from + data.length));
-      from += data.length;
-    }
-  }
-
-  private flat(array: (parameter: Parameter) => Float32Array | undefined): Float32Array {
-    const result = new Float32Array(this.count);
-    let at = 0;
-    for (const parameter of this.parameters) {
-      const from = array(parameter);
-      if (from) result.set(from, at);
-      at += parameter.data.length;
-    }
-    return result;
   }
 
   private place(tensor: string): { readonly parameter: Parameter; readonly part: Part } {
@@ -234,15 +205,6 @@ export class ParameterStore {
 
   private unknown(name: string, known: Iterable<string>): never {
     throw new ArgumentError({ place: name, cause: "the model has no such tensor", mend: `name one of: ${[...known].join(", ")}` });
-  }
-
-  private sameLength(length: number, what: string): void {
-    if (length === this.count) return;
-    throw new ArgumentError({
-      place: what,
-      cause: `they have ${length} numbers and the model has ${this.count}`,
-      mend: "use those of a model of the same shape",
-    });
   }
 }
 

@@ -6,7 +6,6 @@ import { checkRoleName, checkTensors, roleOfSet } from "../check.js";
 import type { EngineInfo, LoadRequest, ModelInfo, ParameterSet, StepRequest, StepResult, TensorValue, Weights, WeightsRef } from "../contract.js";
 import { afterChange } from "../identity.js";
 import { needCapability, notTrainable, unknownRole, unknownSnapshot, unknownTensor } from "../refuse.js";
-import type { FlatArray, FlatWeights } from "../replica.js";
 import { type DecoderConfig, parseModelConfig } from "./config.js";
 import { loadConfig, loadFolder } from "./folder.js";
 import { saveFolder } from "./folder-save.js";
@@ -210,27 +209,12 @@ export class Roles implements Weights {
     return { gradNorm, clipped, weights: role.current.identity };
   }
 
-  takeGradient(set: ParameterSet): FlatArray | undefined {
-    const { store } = this.trained(set, "takeGradient").current;
-    const flat = store.takeGradient();
-    store.dropGradient();
-    return flat;
+  exportGradient(set: ParameterSet, file: string): boolean {
+    return this.trained(set, "exportGradient").current.store.exportGradient(file);
   }
 
-  addGradient(set: ParameterSet, gradient: FlatArray): void {
-    this.trained(set, "addGradient").current.store.addGradient(gradient);
-  }
-
-  exportWeights(set: ParameterSet): FlatWeights {
-    const { store, identity } = this.trained(set, "exportWeights").current;
-    return { identity, data: store.exportWeights() };
-  }
-
-  importWeights(set: ParameterSet, { identity, data }: FlatWeights): void {
-    const role = this.trained(set, "importWeights");
-    this.own(role);
-    role.current.store.importWeights(data);
-    role.current = { ...role.current, identity };
+  importGradient(set: ParameterSet, files: readonly string[]): void {
+    this.trained(set, "importGradient").current.store.importGradient(files);
   }
 
   close(): void {

@@ -2,6 +2,7 @@
 import { plainContext } from "../../core/problem.js";
 import { randomKey, Stream } from "../../core/random.js";
 import type { Derivatives, Engine, ModelSource, ParameterSet, Sample, SampleRequest, Sequence, TensorValue } from "../contract.js";
+import type { ParameterStore } from "./params.js";
 
 export interface Shape {
   readonly layers: number;
@@ -112,4 +113,12 @@ export function distance(a: readonly TensorValue[], b: readonly TensorValue[]): 
 export function sameBytes(a: readonly TensorValue[], b: readonly TensorValue[]): boolean {
   const bytes = ({ data }: TensorValue): Buffer => Buffer.from(data.buffer, data.byteOffset, data.byteLength);
   return a.length === b.length && a.every((tensor, i) => tensor.name === b[i].name && bytes(tensor).equals(bytes(b[i])));
+}
+
+/** All weights of a store end to end. */
+export const flatWeights = (store: ParameterStore): Float32Array => Float32Array.from(store.tensors.flatMap(({ name }) => [...store.read(name)]));
+
+/** Gives a store the weights of another of the same shape. */
+export function copyWeights(from: ParameterStore, to: ParameterStore): void {
+  for (const { name } of from.tensors) to.write(name, from.read(name));
 }

@@ -19,7 +19,7 @@ import type {
   Want,
   Weights,
 } from "../contract.js";
-import type { FlatArray, FlatWeights, Replica } from "../replica.js";
+import type { Replica } from "../replica.js";
 import { Link } from "./link.js";
 import { type Address, describeAddress, infoFromWire, type Reply, type Request } from "./messages.js";
 
@@ -191,20 +191,12 @@ export class RemoteEngine implements Replica {
     return this.call("usage", []);
   }
 
-  takeGradient(set: ParameterSet): Promise<FlatArray | undefined> {
-    return this.call("takeGradient", [set]);
+  exportGradient(set: ParameterSet, file: string): Promise<boolean> {
+    return this.call("exportGradient", [set, file]);
   }
 
-  addGradient(set: ParameterSet, gradient: FlatArray): Promise<void> {
-    return this.call("addGradient", [set, gradient]);
-  }
-
-  exportWeights(set: ParameterSet): Promise<FlatWeights> {
-    return this.call("exportWeights", [set]);
-  }
-
-  importWeights(set: ParameterSet, weights: FlatWeights): Promise<void> {
-    return this.call("importWeights", [set, weights]);
+  importGradient(set: ParameterSet, files: readonly string[]): Promise<void> {
+    return this.call("importGradient", [set, files]);
   }
 
   liveness(): Liveness {

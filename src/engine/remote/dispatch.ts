@@ -12,7 +12,7 @@ import type {
   Want,
   WeightsRef,
 } from "../contract.js";
-import type { FlatArray, FlatWeights, Replica } from "../replica.js";
+import type { Replica } from "../replica.js";
 
 /** Makes a call by its name. Both sides are of one protocol version, so the arguments have the types of the contract. */
 export function dispatch(engine: Engine, method: string, args: readonly unknown[], options: CallOptions): Promise<unknown> {
@@ -57,14 +57,10 @@ export function dispatch(engine: Engine, method: string, args: readonly unknown[
       return weights.loadOptimizer(first as ParameterSet, second as string);
     case "weights.save":
       return weights.save(first as WeightsRef, second as string);
-    case "takeGradient":
-      return replica(engine).takeGradient(first as ParameterSet);
-    case "addGradient":
-      return replica(engine).addGradient(first as ParameterSet, second as FlatArray);
-    case "exportWeights":
-      return replica(engine).exportWeights(first as ParameterSet);
-    case "importWeights":
-      return replica(engine).importWeights(first as ParameterSet, second as FlatWeights);
+    case "exportGradient":
+      return replica(engine).exportGradient(first as ParameterSet, second as string);
+    case "importGradient":
+      return replica(engine).importGradient(first as ParameterSet, second as string[]);
     default:
       throw new EngineError({
         place: `engine ${engine.info.name}`,
@@ -75,7 +71,7 @@ export function dispatch(engine: Engine, method: string, args: readonly unknown[
 }
 
 function replica(engine: Engine): Replica {
-  if (!("takeGradient" in engine)) {
+  if (!("exportGradient" in engine)) {
     throw new CapabilityError({ place: `engine ${engine.info.name}`, cause: "it cannot be one of several training workers", mend: "use one worker" });
   }
   return engine as Replica;

@@ -1,7 +1,7 @@
 /** Parts of a call: cutting its lists apart for the workers, and putting their answers together again. */
 import { EngineError, errorFromJson, errorToJson, TouchstoneError } from "../../core/errors.js";
 import type { Sample, Want } from "../contract.js";
-import type { FlatArray, Replica } from "../replica.js";
+import type { Replica } from "../replica.js";
 
 /** What one worker has of a call: which of its requests or sequences. */
 export interface Part {
@@ -48,22 +48,4 @@ export function gathered<T>(parts: readonly Part[], answers: readonly (readonly 
     });
   });
   return result;
-}
-
-/** The elementwise sum in order, into the first; undefined when there is none. */
-export function sumOf(gradients: readonly (FlatArray | undefined)[]): FlatArray | undefined {
-  let sum: FlatArray | undefined;
-  for (const gradient of gradients) {
-    if (gradient && sum) addInto(sum, gradient);
-    else sum ??= gradient;
-  }
-  return sum;
-}
-
-function addInto(sum: FlatArray, gradient: FlatArray): void {
-  if (gradient.length !== sum.length) {
-    const cause = `its workers have gradients of ${sum.length} and ${gradient.length} entries`;
-    throw new EngineError({ place: "engine pool", cause, mend: "load the same model on all workers" });
-  }
-  for (let i = 0; i < sum.length; i++) sum[i] += gradient[i];
 }

@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { BigramEngine, loaded, vocabulary } from "../../../test/remote/bigram-engine.js";
 import { ArgumentError, EngineError } from "../../core/errors.js";
 import { plainContext } from "../../core/problem.js";
-import type { Engine, Sample, SampleRequest, Sequence } from "../contract.js";
+import type { Engine, Sample, SampleRequest, Sequence, TensorValue } from "../contract.js";
 import type { Replica } from "../replica.js";
 import { TableEngine } from "../table/engine.js";
 import { RemoteEngine } from "./client.js";
@@ -137,13 +137,15 @@ describe("a pool of workers", () => {
       engine.weights.write("policy", [written]),
       engine.step({ set, update: { rule: "sgd", rate: 0.1 } }),
     ]);
-    const tables = await Promise.all(workers.map((worker) => worker.exportWeights(set)));
-    expect(tables[0]).toEqual({ identity: "policy@2", data: new Float32Array(vocabulary * vocabulary).fill(0.25) });
+    const read = (): Promise<TensorValue[][]> => Promise.all(workers.map((worker) => worker.weights.read(weights, ["table"])));
+    const tables = await read();
+    expect(tables[0]).toEqual([{ ...written, data: new Float64Array(vocabulary * vocabulary).fill(0.25) }]);
+    expect((await Promise.all(workers.map((worker) => worker.score([sequence(1)])))).map(([{ weights }]) => weights)).toEqual(new Array(3).fill("policy@2"));
     expect(tables[1]).toEqual(tables[0]);
     expect(tables[2]).toEqual(tables[0]);
     await engine.weights.restore("policy", "start");
-    const fresh = await (await loaded(new BigramEngine())).exportWeights(set);
-    for (const worker of workers) expect((await worker.exportWeights(set)).data).toEqual(fresh.data);
+    const fresh = await (await loaded(new BigramEngine())).weights.read(weights, ["table"]);
+    for (const table of await read()) expect(table).toEqual(fresh);
   });
 
   it("scores what is called before a step with the weights before it, and what is called after it with those after it", async () => {
@@ -181,9 +183,9 @@ describe("a pool of workers", () => {
 
 /** Yields often before it answers, so that its answers come last. */
 class SlowEngine extends BigramEngine {
-  override async takeGradient(name: typeof set): ReturnType<BigramEngine["takeGradient"]> {
+  override async exportGradient(name: typeof set, file: string): Promise<boolean> {
     await pause();
-    return super.takeGradient(name);
+    return super.exportGradient(name, file);
   }
 
   override async score(batch: readonly Sequence[]): ReturnType<BigramEngine["score"]> {

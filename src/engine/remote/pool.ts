@@ -1,9 +1,11 @@
 /**
  * Several equal engines as one. Sampling, scoring, forward and backward are divided over the workers (split.ts);
- * for a step the gradients of all workers are summed in worker order on the first one, the primary, which owns the
- * optimizer state, and its new weights go to the others. No byte depends on timing; another number of workers sums
- * gradients in another order, which changes their last bits.
+ * for a step every worker takes the sum of all gradients, added in worker order, from files, and makes the same step. No
+ * byte depends on timing; another number of workers sums gradients in another order, which changes their last bits.
  */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { ArgumentError, EngineError } from "../../core/errors.js";
 import { checkDerivatives, checkReceiver, checkSample, checkSequences, type Lookup, roleOfSet } from "../check.js";
 import type {
@@ -30,7 +32,7 @@ import type {
 import { unknownHandle } from "../refuse.js";
 import type { Replica } from "../replica.js";
 import { linkedController, merge } from "./merge.js";
-import { gathered, type Part, pick, renumbered, sumOf, wantOf, wholeError } from "./parts.js";
+import { gathered, type Part, pick, renumbered, wantOf, wholeError } from "./parts.js";
 import { splitRequests, splitSequences } from "./split.js";
 
 /** A forward pass: the handle of each part, and what a backward pass is checked against. */
@@ -44,6 +46,8 @@ export class PoolEngine implements Engine {
   readonly info: EngineInfo;
   private readonly primary: Replica;
   private readonly passes = new Map<string, Pass>();
+  /** Where gradients are exchanged, made with the first step. */
+  private folder: string | undefined;
   private nextPass = 1;
   private readonly models = new Map<string, Promise<ModelInfo>>();
   /** Changes of the weights happen one after another and before what is called later, so that all copies stay equal. */
@@ -73,16 +77,16 @@ export class PoolEngine implements Engine {
     write: (role, tensors) => this.onAll((worker) => worker.weights.write(role, tensors)),
     readGradient: (set, names) =>
       this.inTurn(async () => {
-        await this.gather(set);
+        if (set !== "inputs" && this.workers.length > 1) {
+          // From here on the primary has the sum, and the others nothing.
+          const files = await this.gradientFiles(set);
+          await this.equally(this.workers.map((worker, k) => worker.importGradient(set, k === 0 ? files : [])));
+        }
         return this.primary.weights.readGradient(set, names);
       }),
     zeroGradient: (set) => this.onAll((worker) => worker.weights.zeroGradient(set)),
     saveOptimizer: (set, file) => this.onPrimary((worker) => worker.weights.saveOptimizer(set, file)),
-    loadOptimizer: (set, file) =>
-      this.inTurn(async () => {
-        await this.primary.weights.loadOptimizer(set, file);
-        await this.share(set); // the identity of the weights is restored with it, and must be that of all copies
-      }),
+    loadOptimizer: (set, file) => this.onAll((worker) => worker.weights.loadOptimizer(set, file)),
     save: (ref, folder) => this.onPrimary((worker) => worker.weights.save(ref, folder)),
   };
 
@@ -151,20 +155,12 @@ export class PoolEngine implements Engine {
   step(request: StepRequest): Promise<StepResult> {
     return this.inTurn(async () => {
       const { set } = request;
-      await this.gather(set);
-      const result = await this.primary.step(request);
-      if (!result.skipped) await this.share(set);
-      return result;
-    });
-  }
-
-  /** Gives the primary's weights and their identity to all other workers. */
-  private async share(set: ParameterSet): Promise<void> {
-    const others = this.workers.slice(1);
-    if (others.length === 0) return;
-    await this.whole(async () => {
-      const weights = await this.primary.exportWeights(set);
-      await Promise.all(others.map((worker) => worker.importWeights(set, weights)));
+      if (set !== "inputs" && this.workers.length > 1) {
+        const files = await this.gradientFiles(set);
+        await this.equally(this.workers.map((worker) => worker.importGradient(set, files)));
+      }
+      // Every worker makes the step, from the same sum: that costs less than one step whose weights are then passed on.
+      return (await this.equally(this.workers.map((worker) => worker.step(request))))[0];
     });
   }
 
@@ -185,6 +181,7 @@ export class PoolEngine implements Engine {
 
   async close(): Promise<void> {
     await Promise.all(this.workers.map((worker) => worker.close()));
+    if (this.folder) rmSync(this.folder, { recursive: true, force: true });
   }
 
   private pass(call: string, handle: string): Pass {
@@ -193,14 +190,12 @@ export class PoolEngine implements Engine {
     return pass;
   }
 
-  /** Moves the gradients of all workers to the primary: summed in worker order, whatever arrives first. */
-  private async gather(set: ParameterSet): Promise<void> {
-    if (set === "inputs") return;
-    const gradients = await this.equally(this.workers.slice(1).map((worker) => worker.takeGradient(set)));
-    await this.whole(async () => {
-      const sum = sumOf(gradients);
-      if (sum) await this.primary.addGradient(set, sum);
-    });
+  /** Has every worker write its gradient; the files of those that have one, in worker order, whatever is ready first. */
+  private async gradientFiles(set: ParameterSet): Promise<string[]> {
+    this.folder ??= mkdtempSync(join(tmpdir(), "touchstone-"));
+    const files = this.workers.map((_, k) => join(this.folder as string, `gradient-${k}`));
+    const written = await Promise.all(this.workers.map((worker, k) => worker.exportGradient(set, files[k])));
+    return files.filter((_, k) => written[k]);
   }
 
   private parts(split: readonly (readonly number[])[]): Part[] {
@@ -281,16 +276,6 @@ export class PoolEngine implements Engine {
     const [{ reason }] = refused;
     if (refused.length < outcomes.length) this.broken ??= { error: reason };
     throw reason;
-  }
-
-  /** Runs what leaves the workers unequal when it fails half way. */
-  private async whole(run: () => Promise<void>): Promise<void> {
-    try {
-      await run();
-    } catch (error) {
-      this.broken ??= { error };
-      throw error;
-    }
   }
 
   private inTurn<T>(run: () => Promise<T>): Promise<T> {

@@ -1,8 +1,8 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { BigramEngine, loaded } from "../../../test/remote/bigram-engine.js";
 import { plainContext } from "../../core/problem.js";
-import type { ParameterSet, Sequence } from "../contract.js";
-import type { FlatArray, FlatWeights, Replica } from "../replica.js";
+import type { Sequence, TensorValue, Weights } from "../contract.js";
+import type { Replica } from "../replica.js";
 import { RemoteEngine } from "./client.js";
 import { serveEngine } from "./server.js";
 import { spawnEngine } from "./spawn.js";
@@ -13,17 +13,17 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-/** Gives back the gradient that it got, as a copy of weights. */
+/** Gives back the tensor that it got. */
 class Mirror extends BigramEngine {
-  private held: FlatArray = new Float32Array(0);
+  private held: readonly TensorValue[] = [];
 
-  override async addGradient(_: ParameterSet, gradient: FlatArray): Promise<void> {
-    this.held = gradient;
-  }
-
-  override async exportWeights(): Promise<FlatWeights> {
-    return { identity: "policy@0", data: this.held };
-  }
+  override readonly weights: Weights = {
+    ...new BigramEngine().weights,
+    write: async (_, tensors) => {
+      this.held = tensors;
+    },
+    read: async () => [...this.held],
+  };
 }
 
 async function connected(engine: Replica): Promise<RemoteEngine> {
@@ -39,10 +39,10 @@ const mega = 2 ** 20;
 describe("large frames", () => {
   it("of 540 MB, the weights of 135 million parameters, arrive whole both ways without copies piling up", async () => {
     const remote = await connected(new Mirror());
-    const sent = new Float32Array(135 * mega).map((_, i) => i % 9973);
+    const sent = new Float64Array(67.5 * mega).map((_, i) => i % 9973);
     const before = process.memoryUsage().arrayBuffers;
-    await remote.addGradient("role:policy", sent);
-    const { data } = await remote.exportWeights("role:policy");
+    await remote.weights.write("policy", [{ name: "table", shape: [sent.length], data: sent }]);
+    const [{ data }] = await remote.weights.read({ role: "policy" }, ["table"]);
     // One copy at the server and one here, both in this process; chunks in flight are small beside them.
     expect((process.memoryUsage().arrayBuffers - before) / sent.byteLength).toBeLessThan(2.3);
     expect(Buffer.compare(Buffer.from(data.buffer, data.byteOffset, data.byteLength), Buffer.from(sent.buffer))).toBe(0);

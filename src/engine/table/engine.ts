@@ -2,7 +2,6 @@
  * The table engine: softmax tables and linear softmax in float64, in process, with exact distributions and gradients.
  * It carries tabular tasks, control problems and every test of an estimator.
  */
-import { ArgumentError } from "../../core/errors.js";
 import { checkDerivatives, checkReceiver, checkSample, checkSequences, checkStep, roleOfSet } from "../check.js";
 import type {
   Backward,
@@ -23,10 +22,11 @@ import type {
   Want,
   WeightsRef,
 } from "../contract.js";
+import { sumNumbers, writeNumbers } from "../flat-file.js";
 import { unknownHandle } from "../refuse.js";
-import type { FlatArray, FlatWeights, Replica } from "../replica.js";
+import type { Replica } from "../replica.js";
 import { logSoftmax } from "../values.js";
-import { joined, logitsGradient, type Pass, report } from "./report.js";
+import { logitsGradient, type Pass, report } from "./report.js";
 import { Roles } from "./roles.js";
 import { Drawing } from "./sample.js";
 
@@ -181,39 +181,16 @@ export class TableEngine implements Replica {
     return this.weights.step(request);
   }
 
-  async takeGradient(set: ParameterSet): Promise<FlatArray | undefined> {
-    const role = this.weights.trained(set, "takeGradient");
-    const { gradient } = role;
+  async exportGradient(set: ParameterSet, file: string): Promise<boolean> {
+    const { gradient } = this.weights.trained(set, "exportGradient");
+    if (gradient) writeNumbers(file, gradient.values());
+    return gradient !== undefined;
+  }
+
+  async importGradient(set: ParameterSet, files: readonly string[]): Promise<void> {
+    const role = this.weights.trained(set, "importGradient");
     role.gradient = undefined;
-    return gradient && joined([...gradient.values()]);
-  }
-
-  async addGradient(set: ParameterSet, gradient: FlatArray): Promise<void> {
-    const role = this.weights.trained(set, "addGradient");
-    const sum = this.weights.gradientOf(role);
-    checkFlat("addGradient", gradient, sum);
-    let offset = 0;
-    for (const data of sum.values()) {
-      for (let i = 0; i < data.length; i++) data[i] += gradient[offset + i];
-      offset += data.length;
-    }
-  }
-
-  async exportWeights(set: ParameterSet): Promise<FlatWeights> {
-    const { current } = this.weights.trained(set, "exportWeights");
-    return { identity: current.identity, data: joined([...current.tensors.values()]) };
-  }
-
-  async importWeights(set: ParameterSet, { identity, data }: FlatWeights): Promise<void> {
-    const role = this.weights.trained(set, "importWeights");
-    checkFlat("importWeights", data, role.current.tensors);
-    let offset = 0;
-    const tensors = new Map<string, Float64Array>();
-    for (const [name, { length }] of role.current.tensors) {
-      tensors.set(name, Float64Array.from(data.subarray(offset, offset + length)));
-      offset += length;
-    }
-    role.current = { tensors, identity };
+    if (files.length > 0) sumNumbers(files, [...this.weights.gradientOf(role).values()]);
   }
 
   async usage(): Promise<Usage> {
@@ -241,12 +218,5 @@ export class TableEngine implements Replica {
 
   private count(more: Partial<Usage>): void {
     for (const key of Object.keys(more) as (keyof Usage)[]) this.counts[key] += more[key]!;
-  }
-}
-
-function checkFlat(place: string, given: FlatArray, tensors: ReadonlyMap<string, Float64Array>): void {
-  const expected = [...tensors.values()].reduce((sum, { length }) => sum + length, 0);
-  if (given.length !== expected) {
-    throw new ArgumentError({ place, cause: `it got ${given.length} numbers and the model has ${expected}`, mend: "load the same model on all workers" });
   }
 }
