@@ -9,8 +9,13 @@ export function failureText(error: unknown, env: NodeJS.ProcessEnv = process.env
   return error instanceof TouchstoneError ? sentence : `${sentence} (a fault that is not foreseen; TOUCHSTONE_DEBUG=1 shows where)`;
 }
 
+/** 2 for what the caller wrote wrong, else 1. */
+export function exitCode(error: unknown): number {
+  return error instanceof ConfigError ? 2 : 1;
+}
+
 /** Prints an error and ends the process: nothing that still runs keeps a failed command alive. */
 export function fail(error: unknown): never {
   process.stderr.write(`${colours(process.stderr).red("error:")} ${failureText(error)}\n`);
-  process.exit(error instanceof ConfigError ? 2 : 1);
+  process.exit(exitCode(error));
 }

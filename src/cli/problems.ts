@@ -104,6 +104,7 @@ function fromPrompts(prompts: readonly string[], answer: string | undefined, cho
   }
   const fault = answer === undefined ? undefined : chosen?.verifier.checkReference(answer);
   if (fault !== undefined) throw new ConfigError({ place: "option --answer", cause: fault, mend: `give an answer that ${chosen?.verifier.name} reads` });
+  if (prompts.some((prompt) => prompt.trim() === "")) throw new ConfigError({ place: "option --prompt", cause: "it is empty", mend: "give a text" });
   const problems = prompts.map((content): Problem => {
     const reference = answer === undefined ? ({ state: "none", version: 0 } as const) : ({ state: "gold", answer, version: 0 } as const);
     return { key: hashJson({ prompt: content }).slice(0, 20), prompt: [{ role: "user", content }], reference };

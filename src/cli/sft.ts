@@ -3,7 +3,7 @@ import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { saveAlphabet } from "../core/alphabet.js";
-import { ConfigError } from "../core/errors.js";
+import { ConfigError, DataError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { LoadRequest } from "../engine/contract.js";
@@ -90,6 +90,7 @@ async function run(flags: SftFlags): Promise<void> {
   const batch: (step: number) => readonly Example[] = task
     ? workedBatches(task, tokenizer, batchSize, steps, seed)
     : epochs(fixed as Example[], batchSize, seed);
+  firstOf(batch, task?.name);
 
   const progress = new Progress({ label: "learning", total: steps, silent: flags.json === true });
   progress.waitFor("the engine");
@@ -116,6 +117,17 @@ async function run(flags: SftFlags): Promise<void> {
     progress.end();
     process.off("SIGINT", onSignal);
     await engine.close();
+  }
+}
+
+/** Draws the first batch, so that a model which cannot write the task is refused before an engine starts. */
+function firstOf(batch: (step: number) => readonly Example[], task: string | undefined): void {
+  try {
+    batch(0);
+  } catch (error) {
+    if (task === undefined || !(error instanceof DataError)) throw error;
+    const cause = `its solutions have no tokens in this model (${error.message})`;
+    throw new DataError({ place: `task ${task}`, cause, mend: "give the model that fits the task" }, { cause: error });
   }
 }
 

@@ -89,9 +89,9 @@ export function trainOptions(command: Command): Command {
     .option("--json", "print the result as a line of JSON");
 }
 
-/** The configuration as written, from file and flags; not yet checked. */
-export async function writtenConfig(flags: TrainFlags): Promise<Written> {
-  const config: Written = flags.config === undefined ? {} : await readConfigFile(flags.config);
+/** The configuration as written, from file and flags; not yet checked. `file`: that of the file, where it was read before. */
+export async function writtenConfig(flags: TrainFlags, file?: Written): Promise<Written> {
+  const config: Written = { ...(file ?? (await fileConfig(flags))) };
   for (const [path, value] of pairs(flags)) if (value !== undefined) put(config, path, value);
   for (const text of flags.set ?? []) {
     const at = text.indexOf("=");
@@ -99,6 +99,11 @@ export async function writtenConfig(flags: TrainFlags): Promise<Written> {
     put(config, text.slice(0, at).trim().split("."), yamlValue(text.slice(at + 1)));
   }
   return config;
+}
+
+/** What the file alone says; nothing without one. */
+export async function fileConfig({ config }: TrainFlags): Promise<Written> {
+  return config === undefined ? {} : readConfigFile(config);
 }
 
 /** A value as YAML reads it, where 1e-4 is a number too. */

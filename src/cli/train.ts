@@ -7,7 +7,8 @@ import { curve } from "./curve.js";
 import { colours, print } from "./output.js";
 import { Progress } from "./progress.js";
 import { showDryRun } from "./train-dry-run.js";
-import { type TrainFlags, trainOptions, writtenConfig } from "./train-flags.js";
+import { fileConfig, type TrainFlags, trainOptions, writtenConfig } from "./train-flags.js";
+import { checkWritten, placed, placesOf } from "./train-places.js";
 
 export function define(command: Command): void {
   trainOptions(command)
@@ -27,7 +28,18 @@ Examples:
 
 async function run(flags: TrainFlags): Promise<void> {
   if (flags.resume !== undefined) refuseBeside(flags);
-  const config = flags.resume === undefined ? ((await writtenConfig(flags)) as unknown as TrainOptions) : undefined;
+  const file = await fileConfig(flags);
+  const placeOf = placesOf(flags, file);
+  const written = flags.resume === undefined ? await writtenConfig(flags, file) : undefined;
+  if (written) checkWritten(written, placeOf);
+  try {
+    await follow(flags, written as TrainOptions | undefined);
+  } catch (error) {
+    throw placed(error, placeOf);
+  }
+}
+
+async function follow(flags: TrainFlags, config: TrainOptions | undefined): Promise<void> {
   if (config && flags.dryRun) return showDryRun(config, flags.json === true);
   const watch = new Watch(flags.json === true);
   try {

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { DataError, ModelError } from "./errors.js";
 import { canonicalJson, hashJson, type Json } from "./json.js";
+import { placeIn, readJson } from "./json-text.js";
 import { parseOptions } from "./options.js";
 import type { Message } from "./problem.js";
 import type { Specials, Tokenizer, TokenStream } from "./tokenizer.js";
@@ -51,11 +52,14 @@ export async function loadAlphabet(folder: string): Promise<Tokenizer> {
 }
 
 function parseJson(text: string, file: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new ModelError({ place: file, cause: `it is not JSON (${(error as Error).message})`, mend: "copy it again from where the model was saved" });
-  }
+  const { value, fault } = readJson(text);
+  if (fault === undefined) return value;
+  const { line, column } = placeIn(text, fault.at);
+  throw new ModelError({
+    place: `${file}, line ${line}, column ${column}`,
+    cause: `it is not JSON: ${fault.cause}`,
+    mend: "copy it again from where the model was saved",
+  });
 }
 
 class Alphabet implements Tokenizer {

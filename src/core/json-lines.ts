@@ -27,7 +27,16 @@ export function* jsonLines(file: string): Generator<JsonLine> {
     else if (line.text.trim() === "") {
       blank++;
       yield { number, blank: true, fault: "it is empty" };
-    } else yield { number, blank: false, ...recordOf(line.text) };
+    } else {
+      if (count === blank + 1 && line.text.trimStart().startsWith("[")) {
+        throw new DataError({
+          place: `${file}, line ${number}`,
+          cause: "a JSON array begins, and one JSON object a line is due",
+          mend: "write each object of the array on a line of its own",
+        });
+      }
+      yield { number, blank: false, ...recordOf(line.text) };
+    }
   }
   if (count === 0) throw new DataError({ place: file, cause: "it is empty", mend: oneALine });
   if (blank === count) throw new DataError({ place: file, cause: "it holds nothing but blanks", mend: oneALine });

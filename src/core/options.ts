@@ -20,11 +20,11 @@ interface Fault {
 const longestQuote = 60;
 
 /**
- * The options of `value` with defaults filled in. `place` says where they were written (`run.yaml`, `--set`, `exact()`).
+ * The options of `value` with defaults filled in. `place` says where they were written (`run.yaml`, `--set`, `exact()`), or where each was.
  * Throws ConfigError: the first fault in its sentence, all of them in `data.faults`.
  */
-export function parseOptions<S extends z.ZodType>(schema: S, value: unknown, place: string): z.output<S> {
-  const result = checked(schema, value === undefined ? {} : value, place);
+export function parseOptions<S extends z.ZodType>(schema: S, value: unknown, place: string | ((path: Path) => string)): z.output<S> {
+  const result = checked(schema, value === undefined ? {} : value, placeOf(place, []));
   if (result.success) return result.data;
   const faults = result.error.issues.flatMap((issue) => faultsOf(issue, schema, value, []));
   // A misspelt key is the likely cause of a missing one, so it is told first.
@@ -96,7 +96,8 @@ export function suggestion(name: string, valid: readonly string[], what = "valid
   return valid.length === 0 ? "nothing can be set here; leave it out" : `${what}: ${valid.join(", ")}`;
 }
 
-function placeOf(place: string, path: Path): string {
+function placeOf(place: string | ((path: Path) => string), path: Path): string {
+  if (typeof place === "function") return place(path);
   return path.length === 0 ? place : `${place}, option ${pathText(path)}`;
 }
 

@@ -30,6 +30,18 @@ export interface Problem {
   readonly tags?: { readonly [name: string]: string | number | boolean };
 }
 
+const places = new WeakMap<Problem, string>();
+
+/** Notes where a problem was written (file and line): for errors alone, so it is no part of the problem. */
+export function notePlace(problem: Problem, place: string): void {
+  places.set(problem, place);
+}
+
+/** Where a problem was written, else its key. */
+export function placeOfProblem(problem: Problem): string {
+  return places.get(problem) ?? `problem ${problem.key}`;
+}
+
 /** Rows added to, or put in place of, the embeddings at given positions of a context (C5). */
 export interface InputRows {
   /** Positions in the context, ascending. */

@@ -48,6 +48,8 @@ export interface Row<A extends Json = Json> {
   readonly split?: Split;
   readonly privileged?: Problem["privileged"];
   readonly tags?: Problem["tags"];
+  /** Where it was written, for errors; no part of the problem. */
+  readonly place?: string;
 }
 
 /** What a step of an environment gives back. `verdict`, `info` and the observation stay with the turn. */

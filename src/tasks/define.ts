@@ -5,7 +5,7 @@ import { hashJson, type Json, sha256 } from "../core/json.js";
 import { inWords, promptOf } from "../core/json-lines.js";
 import { describeThrown } from "../core/load.js";
 import { parseOptions } from "../core/options.js";
-import type { Problem } from "../core/problem.js";
+import { notePlace, type Problem } from "../core/problem.js";
 import { randomKey, Stream } from "../core/random.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import { type Verifier, verifierId } from "../verify/contract.js";
@@ -210,13 +210,15 @@ function faultOf(problem: Problem, verifier: Verifier): string | undefined {
 function problemOf(name: string, row: Row): Problem {
   const prompt = typeof row.prompt === "string" ? [{ role: "user", content: row.prompt } as const] : row.prompt;
   const privileged = row.solution === undefined ? row.privileged : { solution: row.solution, ...row.privileged };
-  return Object.freeze({
+  const problem: Problem = Object.freeze({
     key: row.key ?? hashJson({ task: name, prompt: prompt.map(({ role, content }) => [role, content]) }).slice(0, 20),
     prompt,
     reference: row.answer === undefined ? { state: "none", version: 0 } : { state: "gold", answer: row.answer, version: 0 },
     ...(privileged && { privileged }),
     ...(row.tags && { tags: row.tags }),
   } satisfies Problem);
+  if (row.place !== undefined) notePlace(problem, row.place);
+  return problem;
 }
 
 /** The split of a key: its hash as a number from 0 to 1, against the shares one after another. It depends on no seed, so no two runs can mix splits. */

@@ -37,7 +37,7 @@ export function jsonlTask(options: JsonlOptions, verifier: Verifier): JsonlTask 
     const row = record === undefined ? unread : rowOf(record, options);
     const fault = typeof row === "string" ? row : faultOf(row, number, keys, verifier);
     if (fault !== undefined) faults.add(number, fault);
-    else rows.push(row as Row);
+    else rows.push({ ...(row as Row), place: `${file}, line ${number}` });
   }
   if (faults.count > 0 && (options.bad_rows === "refuse" || rows.length === 0)) {
     throw faults.error(file, lines, `mend these lines${rows.length > 0 ? ", or leave them out with bad_rows: skip" : ""}`);

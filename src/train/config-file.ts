@@ -1,6 +1,7 @@
 /** Configuration files: YAML, JSON, or a TypeScript or JavaScript module whose default export is the configuration. */
+import { statSync } from "node:fs";
 import { dirname, extname, isAbsolute, join } from "node:path";
-import { LineCounter, parseDocument } from "yaml";
+import { isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
 import { ConfigError, TouchstoneError } from "../core/errors.js";
 import { deepest, placeIn, readJson } from "../core/json-text.js";
 import { isModulePath, loadModule, moduleUrl } from "../core/load.js";
@@ -21,7 +22,7 @@ export async function readConfigFile(path: string): Promise<Written> {
     if (Object.keys(exported).length === 0) throw refuse(path, "it exports nothing", "write `export default { … }` with the options");
     return fromFolder(checked(exported.default, path), dirname(path));
   }
-  if (![".yaml", ".yml", ".json"].includes(extension)) {
+  if (![".yaml", ".yml", ".json"].includes(extension) && !isFolder(path)) {
     const cause = extension === "" ? "its name does not end in .yaml, .json or .ts" : `files of the kind "${extension}" are not read`;
     throw new ConfigError({ place: path, cause, mend: "give a .yaml, .json or .ts file" });
   }
@@ -30,6 +31,7 @@ export async function readConfigFile(path: string): Promise<Written> {
   return fromFolder(checked(extension === ".json" ? jsonOf(text, path) : yamlOf(text, path), path), dirname(path));
 }
 
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 const refuse = (place: string, cause: string, mend = "give the path of a configuration"): ConfigError => new ConfigError({ place, cause, mend });
 const correct = "correct the text there";
 
@@ -47,6 +49,8 @@ function yamlOf(text: string, path: string): unknown {
     const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
     const [fault] = [...document.errors, ...document.warnings];
     if (fault) {
+      // What the parser's stack did not bear is one of its faults too.
+      if (fault.code === "RESOURCE_EXHAUSTION" || /call stack/.test(fault.message)) throw tooDeep;
       const { line, col } = lines.linePos(fault.pos[0]);
       const cause = fault.code === "MULTIPLE_DOCS" ? "a second document begins" : lowered(fault.message.split("\n")[0] as string);
       throw refuse(`${path}, line ${line}, column ${col}`, cause, correct);
@@ -59,6 +63,24 @@ function yamlOf(text: string, path: string): unknown {
     // The parser's own calls nest as the text does; else it is aliases of aliases, which grow beyond all bounds.
     throw error instanceof RangeError ? tooDeep : refuse(path, `its aliases cannot be followed (${lowered((error as Error).message)})`, "write the values out");
   }
+}
+
+/** Where an option stands in a file: line and column where it or what it would stand in was found, else the file alone. */
+export function placeInConfig(file: string, option: readonly PropertyKey[]): string {
+  if (modules.includes(extname(file))) return file;
+  const lines = new LineCounter();
+  let node: unknown = parseDocument(readText(file, mostBytes, refuse), { lineCounter: lines }).contents;
+  let at: number | undefined;
+  for (const key of option) {
+    const pair = isMap(node) ? node.items.find((item) => isScalar(item.key) && item.key.value === key) : undefined;
+    const inside = pair ? pair.key : isSeq(node) ? node.items[Number(key)] : undefined;
+    if (!isNode(inside)) break;
+    at = inside.range?.[0];
+    node = pair ? pair.value : inside;
+  }
+  if (at === undefined) return file;
+  const { line, col } = lines.linePos(at);
+  return `${file}, line ${line}, column ${col}`;
 }
 
 const lowered = (text: string): string => text.charAt(0).toLowerCase() + text.slice(1).replace(/\.$/, "");
@@ -76,7 +98,8 @@ function checked(value: unknown, path: string): Written {
   if (value === undefined || value === null) throw empty(path);
   const plain = typeof value === "object" && [Object.prototype, null].includes(Object.getPrototypeOf(value));
   if (plain || Object.prototype.toString.call(value) === "[object Module]") return value as Written;
-  const what = Array.isArray(value) ? "a list" : typeof value === "object" ? "no plain object" : `a ${typeof value}`;
+  const kinds: { readonly [type: string]: string } = { string: "a text", object: `an object of the class ${(value as object).constructor?.name}` };
+  const what = Array.isArray(value) ? "a list" : (kinds[typeof value] ?? `a ${typeof value}`);
   throw refuse(path, `it is ${what}, not an object of options`, "write options, such as `model: starter`");
 }
 

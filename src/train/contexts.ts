@@ -1,6 +1,6 @@
 /** The contexts of a run's problems: rendered once, with over-long ones refused, left out or cut before step 1. */
 import { DataError, ModelError } from "../core/errors.js";
-import { type Context, type Problem, plainContext } from "../core/problem.js";
+import { type Context, type Problem, placeOfProblem, plainContext } from "../core/problem.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { ModelInfo } from "../engine/contract.js";
 import type { TrainConfig } from "./config.js";
@@ -53,7 +53,7 @@ export function renderContexts(
     const others = config.long_prompts === undefined ? "leave such problems out" : "set long_prompts to skip or truncate";
     const [{ problem, length }] = long;
     throw new DataError({
-      place: `problem ${problem.key}`,
+      place: placeOfProblem(problem),
       cause: `its prompt has ${length} tokens and at most ${limit} fit beside ${config.max_tokens} for the response (${long.length} of ${problems.length} prompts are too long)`,
       mend: `lower max_tokens, or ${kept.length === 0 ? "give shorter prompts" : others}`,
       data: { long: long.length, limit },
@@ -77,7 +77,7 @@ function checkVocabulary(tokenizer: Tokenizer, model: Pick<ModelInfo, "vocabular
 }
 
 function rendered(problem: Problem, tokenizer: Tokenizer): Int32Array {
-  const place = `problem ${problem.key}`;
+  const place = placeOfProblem(problem);
   let ids: Int32Array;
   try {
     ids = tokenizer.render(problem.prompt, { addGenerationPrompt: true });

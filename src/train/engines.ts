@@ -2,7 +2,7 @@
 import { availableParallelism } from "node:os";
 import { ConfigError } from "../core/errors.js";
 import type { Engine, ModelInfo } from "../engine/contract.js";
-import { inspectFolder, loadConfig } from "../engine/onnx/folder.js";
+import { inspectFolder, loadConfig, readConfig } from "../engine/onnx/folder.js";
 import { availableMemory, estimateMemory, type MemoryEstimate, refuseUnlessFits } from "../engine/onnx/memory.js";
 import { defaultPackPlaces } from "../engine/onnx/pack.js";
 import { parameterCount } from "../engine/onnx/params.js";
@@ -15,8 +15,18 @@ import type { TrainConfig } from "./config.js";
 /** The engine's settings with nothing left open. */
 export type EngineForm = TrainConfig["engine"] & { readonly threads: number; readonly workers: number };
 
+/** Throws ConfigError where the policy is of the other engine's kind. */
+async function refuseOtherEngine(name: TrainConfig["engine"]["name"], folder: string): Promise<void> {
+  const config = await readConfig(folder);
+  const isTable = typeof config === "object" && config !== null && "kind" in config && !("architectures" in config);
+  if (isTable === (name === "table")) return;
+  const kind = isTable ? "a softmax table or linear softmax" : "no softmax table";
+  throw new ConfigError({ place: "engine.name", cause: `it is ${name}, and ${folder} is ${kind}`, mend: `set it to ${isTable ? "table" : "onnx"}` });
+}
+
 /** Processes and threads: as set, else what suits the size of the policy. */
 export async function engineForm({ engine, model }: Pick<TrainConfig, "engine" | "model">): Promise<EngineForm> {
+  await refuseOtherEngine(engine.name, model);
   if (engine.name === "table") {
     if ((engine.workers ?? 1) > 1)
       throw new ConfigError({ place: "engine.workers", cause: `it is ${engine.workers}, and the engine table runs in this process`, mend: "set it to 1" });

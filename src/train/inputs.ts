@@ -1,7 +1,7 @@
 /** What a run trains on and is measured by, found and checked before anything starts. */
 import { ConfigError, DataError } from "../core/errors.js";
 import { hashJson, type Json } from "../core/json.js";
-import type { Problem } from "../core/problem.js";
+import { type Problem, placeOfProblem } from "../core/problem.js";
 import { namedTask } from "../tasks/catalogue.js";
 import type { Task } from "../tasks/contract.js";
 import { jsonlTask, skippedNote } from "../tasks/jsonl.js";
@@ -141,11 +141,12 @@ async function verifierOfPart(part: Part, place: string): Promise<Judge> {
 
 /** Every reference, by the verifier that will be asked: it need not be the one that the data was loaded with. */
 function checkReferences(problems: readonly Problem[], verifier: Verifier, place: string): void {
-  for (const { key, reference } of problems) {
+  for (const problem of problems) {
+    const { key, reference } = problem;
     const fault = reference.answer === undefined ? undefined : verifier.checkReference(reference.answer);
     if (fault === undefined) continue;
     throw new DataError({
-      place: `${place}, problem ${key}`,
+      place: placeOfProblem(problem).startsWith(place) ? placeOfProblem(problem) : `${place}, ${placeOfProblem(problem)}`,
       cause: `its answer is refused by the verifier ${verifier.name}: ${fault}`,
       mend: "mend the answer, or name another verifier",
       data: { problem: key },

@@ -21,7 +21,7 @@ import { type EngineForm, engineForm, limitsOf, refuseUnlessRoom, startEngine } 
 import { type Inputs, loadInputs } from "./inputs.js";
 import { hashModel, refuseUnlessModel, tokenizerOf } from "./model-files.js";
 import type { OnProgress } from "./progress.js";
-import { optimizerMethod, ruleOf } from "./rules.js";
+import { optimizerMethod, ruleOf, scheduleOf } from "./rules.js";
 
 /** What a program hands over as objects, beside the configuration. */
 export interface Given {
@@ -85,6 +85,12 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
     });
   }
   const config = { ...inputs.config, method: named.length === 1 ? named[0] : named, engine };
+  const answers = config.group * config.problems;
+  if (config.minibatches > answers) {
+    const cause = `it is ${config.minibatches}, and a batch of ${config.problems} problems with ${config.group} answers has ${answers}`;
+    throw new ConfigError({ place: "minibatches", cause, mend: `set it to at most ${answers}` });
+  }
+  scheduleOf(config);
   for (const part of composed.parts ?? [composed]) part.check?.(settingsOf(config, []));
   return { config, inputs, cells, method, composed };
 }

@@ -43,7 +43,8 @@ export function ruleOf(method: Resolved, engine: EngineInfo, config: TrainConfig
   throw unknownModule("optimizer", from, value, valid.join(" or "));
 }
 
-function scheduleOf(config: TrainConfig): Schedule {
+/** The learning rate of each update. Throws ConfigError for a warm-up that the run would not outlast. */
+export function scheduleOf(config: TrainConfig): Schedule {
   const { kind, warmup, end_lr } = config.schedule;
   if (kind === "constant") return { kind, rate: config.lr, warmup };
   const steps = updatesOf(config);

@@ -16,7 +16,7 @@ import { saveTokenizer } from "./model-files.js";
 import { type Given, type Plan, type Prepared, plan, prepare } from "./prepare.js";
 import type { OnProgress } from "./progress.js";
 import { freshState, type RunState, stateFromJson } from "./state.js";
-import { refuseUnlessNew } from "./store/fresh.js";
+import { refuseUnlessNew, refuseUnlessWritable } from "./store/fresh.js";
 import { RunReader } from "./store/reader.js";
 import { type Opened, RunStore } from "./store/store.js";
 
@@ -60,6 +60,7 @@ export async function train(options: TrainOptions): Promise<TrainResult> {
   const { input, given, hooks } = separate(options);
   const planned = await plan(input, given);
   refuseUnlessNew(planned.config.out);
+  refuseUnlessWritable(planned.config.out);
   return run(planned, given, hooks, false);
 }
 

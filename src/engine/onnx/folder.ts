@@ -3,6 +3,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { ModelError } from "../../core/errors.js";
 import type { Json } from "../../core/json.js";
+import { readJson as parseJson, placeIn } from "../../core/json-text.js";
 import { SafetensorsFile } from "../safetensors.js";
 import { type DecoderConfig, parseModelConfig, withGeneration } from "./config.js";
 import { layoutOf, ParameterStore, type TensorShape } from "./params.js";
@@ -26,6 +27,9 @@ export interface LoadFolderOptions {
   /** With a value head: that of the folder, else one that predicts 0. Default: when the folder has one. */
   readonly valueHead?: boolean;
 }
+
+/** A folder's config.json as it is. Throws ModelError where it cannot be read. */
+export const readConfig = (folder: string): Promise<Json> => readJson(join(folder, files.config));
 
 /** Reads the configuration of a model folder, with the token ids of its generation_config.json. */
 export async function loadConfig(folder: string): Promise<DecoderConfig> {
@@ -77,11 +81,10 @@ async function readJson(path: string): Promise<Json> {
   const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
     throw new ModelError({ place: path, cause: `it cannot be read (${error.code})`, mend: "take the file that belongs to the weights" });
   });
-  try {
-    return JSON.parse(text) as Json;
-  } catch (error) {
-    throw new ModelError({ place: path, cause: `it is not JSON (${(error as Error).message})`, mend: "fetch or write the file again" });
-  }
+  const { value, fault } = parseJson(text);
+  if (fault === undefined) return value;
+  const { line, column } = placeIn(text, fault.at);
+  throw new ModelError({ place: `${path}, line ${line}, column ${column}`, cause: `it is not JSON: ${fault.cause}`, mend: "fetch or write the file again" });
 }
 
 /** Which file has which tensor: of model.safetensors, else of the shards that the index names. */

@@ -1,4 +1,19 @@
-import { closeSync, fsyncSync, mkdirSync, openSync, readdirSync, readFileSync, readSync, renameSync, rmSync, statSync, truncateSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  type Stats,
+  statSync,
+  truncateSync,
+  writeSync,
+} from "node:fs";
+import { dirname } from "node:path";
 
 /**
  * Every file-system call that the run folder makes, as one small object, so that a test can let any single call fail.
@@ -31,6 +46,16 @@ export interface Files {
 }
 
 /** Functions of node:fs are looked up at each call, so that a proof can put faults under them. */
+/** Undefined too for a path that leads through a file. */
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOTDIR") return undefined;
+    throw error;
+  }
+}
+
 export const nodeFiles: Files = {
   openAppend: (path) => openSync(path, "a"),
   openWrite: (path, exclusive = false) => openSync(path, exclusive ? "wx" : "w"),
@@ -60,6 +85,14 @@ export const nodeFiles: Files = {
   rename: (from, to) => renameSync(from, to),
   remove: (path) => rmSync(path, { recursive: true, force: true }),
   makeFolder: (path) => {
+    let top: string | undefined;
+    for (let at = path; statOf(at) === undefined && dirname(at) !== at; at = dirname(at)) top = at;
+    try {
+      // By itself: Node's recursion does not come back where a system refuses a folder as if its parent were missing (/proc).
+      if (top !== undefined) mkdirSync(top);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
     mkdirSync(path, { recursive: true });
   },
   read: (path) => readFileSync(path),
@@ -86,10 +119,10 @@ export const nodeFiles: Files = {
     }
   },
   size: (path) => {
-    const stat = statSync(path, { throwIfNoEntry: false });
+    const stat = statOf(path);
     return stat === undefined ? undefined : stat.isDirectory() ? 0 : stat.size;
   },
-  isFolder: (path) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false,
+  isFolder: (path) => statOf(path)?.isDirectory() ?? false,
 };
 
 /** Writes a small file so that a reader sees the old content or the new, never half of it. */

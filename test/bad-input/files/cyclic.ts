@@ -1,0 +1,3 @@
+const options: { [name: string]: unknown } = {};
+options.self = options;
+export default { method: { name: "grpo", options } };

@@ -1,0 +1,1 @@
+export default () => ({ lr: 0.1 });

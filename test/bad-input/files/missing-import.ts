@@ -1,0 +1,3 @@
+import { rate } from "./gone.js";
+
+export default { lr: rate };

@@ -1,0 +1,1 @@
+export default { prompt: "1+1=", answer: "2" };

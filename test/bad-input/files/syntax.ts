@@ -1,0 +1,3 @@
+export default {
+  lr: = 0.1,
+};

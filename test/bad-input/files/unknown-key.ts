@@ -1,0 +1,1 @@
+export default { stpes: 3 };
