@@ -3,6 +3,14 @@ import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import { placeIn, readJson } from "../core/json-text.js";
 
+/** A text that is not empty. */
+export function someText(flag: string): (text: string) => string {
+  return (text) => {
+    if (text.trim() !== "") return text;
+    throw new ConfigError({ place: `option ${flag}`, cause: "it is empty", mend: "give a value, or leave the option out" });
+  };
+}
+
 /** A whole number of at least `least`. */
 export function wholeNumber(flag: string, least: number): (text: string) => number {
   return (text) => {

@@ -1,13 +1,14 @@
 /** `touchstone sample`: responses of a policy with their verdicts, to be looked at or written as JSONL. */
 
 import { once } from "node:events";
-import { accessSync, constants, createWriteStream, statSync } from "node:fs";
+import { createWriteStream, statSync } from "node:fs";
 import { rename } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import type { Problem } from "../core/problem.js";
+import { refuseUnlessWritable } from "../core/writable.js";
 import { type EvaluatedSample, publicProblem } from "../evaluate/samples.js";
 import { sampleJson } from "../evaluate/store.js";
 import { type DecoderFlags, decoderOptions, measure } from "./measure.js";
@@ -48,7 +49,7 @@ async function sample(model: string, flags: SampleFlags): Promise<void> {
   if (out !== undefined && json) throw new ConfigError({ place: "option --json", cause: "it prints what --out writes", mend: "give one of the two" });
   if (flags.greedy && (flags.n ?? 1) > 1)
     throw new ConfigError({ place: "option --greedy", cause: `${flags.n} samples a problem would all be the same`, mend: "give --n 1, or leave --greedy out" });
-  if (out !== undefined) refuseUnlessWritable(out);
+  if (out !== undefined) refuseUnlessFile(out);
   const posed = await posedProblems(flags, flags.seed ?? 0, flags.task === undefined ? Number.MAX_SAFE_INTEGER : 1);
   const { evaluation } = await measure({ model, posed, flags, k: [1], silent: json === true });
   for (const line of posed.notes) process.stderr.write(`note: ${line}\n`);
@@ -67,16 +68,14 @@ function rolloutJson(problem: Problem, sample: EvaluatedSample): Json {
 }
 
 /** A file that could not be written would be told after all the samples were drawn. */
-function refuseUnlessWritable(file: string): void {
-  if (statSync(file, { throwIfNoEntry: false })?.isDirectory())
-    throw new ConfigError({ place: `option --out ${file}`, cause: "it is a folder", mend: "give a file" });
-  try {
-    accessSync(dirname(file), constants.W_OK);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new ConfigError({ place: `option --out ${file}`, cause: `its folder cannot be written to (${code})`, mend: "give a file in a folder that is there" });
-  }
+function refuseUnlessFile(file: string): void {
+  const folder = dirname(resolve(file));
+  const cause = isFolder(file) ? "it is a folder" : isFolder(folder) ? undefined : `there is no folder ${folder}`;
+  if (cause !== undefined) throw new ConfigError({ place: `option --out ${file}`, cause, mend: "give a file in a folder that is there" });
+  refuseUnlessWritable(folder);
 }
+
+const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /** Writes lines beside a file and renames it, so that it is there whole or not at all. */
 async function writeWhole(file: string, lines: readonly string[]): Promise<void> {

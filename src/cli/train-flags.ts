@@ -6,7 +6,7 @@ import type { Json } from "../core/json.js";
 import { methodNames } from "../methods/catalogue.js";
 import { readConfigFile, type Written } from "../train/config-file.js";
 import { verifierNames } from "../verify/catalogue.js";
-import { jsonObject, positiveNumber, wholeNumber } from "./flags.js";
+import { jsonObject, positiveNumber, someText, wholeNumber } from "./flags.js";
 
 type Options = { readonly [name: string]: Json };
 
@@ -50,7 +50,7 @@ export interface TrainFlags {
 /** Adds the flags. */
 export function trainOptions(command: Command): Command {
   return command
-    .option("--config <file>", "options from a .yaml, .json or .ts file; flags go over them")
+    .option("--config <file>", "options from a .yaml, .json or .ts file; flags go over them", someText("--config"))
     .option("--model <folder>", "the policy to start from")
     .option("--out <folder>", "folder of the run; new or empty")
     .option("--task <name>", "task by name (chain), or path of a module that exports one")
@@ -84,7 +84,7 @@ export function trainOptions(command: Command): Command {
       ...before,
       text,
     ])
-    .option("--resume <run>", "go on with a run from its last checkpoint")
+    .option("--resume <run>", "go on with a run from its last checkpoint", someText("--resume"))
     .option("--dry-run", "show the resolved options, memory and time, and the first batch; train nothing")
     .option("--json", "print the result as a line of JSON");
 }

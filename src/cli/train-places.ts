@@ -1,5 +1,5 @@
 /** Where each option of a run was written: in a flag, a --set, or at a line of the configuration file. */
-import { ConfigError, DataError, type TouchstoneError } from "../core/errors.js";
+import { ConfigError, DataError, movedTo } from "../core/errors.js";
 import { parseOptions, pathText } from "../core/options.js";
 import type { Path } from "../core/schema.js";
 import { trainConfig } from "../train/config.js";
@@ -31,6 +31,9 @@ const isWithin = (words: readonly string[], above: readonly string[]): boolean =
 function flagOf(words: readonly string[], flags: TrainFlags): string | undefined {
   const camel = (text: string): string => text.replace(/[._](\w)/g, (_, letter: string) => letter.toUpperCase());
   const path = words.join(".");
+  // `--method-options` and the like hold the options of a part.
+  const [part, options, ...inside] = words;
+  if (options === "options" && flags[`${part}Options` as keyof TrainFlags] !== undefined) return `--${part}-options, ${inside.join(".")}`;
   const names = [named[path], camel(path), camel(words.at(-1) ?? "")];
   const found = names.find((name) => name !== undefined && name !== "config" && flags[name as keyof TrainFlags] !== undefined);
   return found === undefined ? undefined : `--${found.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
@@ -44,16 +47,10 @@ export function checkWritten(config: Written, placeOf: (path: Path) => string): 
 /** The error with its place where the option stands that it names; else the error itself. */
 export function placed(error: unknown, placeOf: (path: Path) => string): unknown {
   if (!(error instanceof ConfigError || error instanceof DataError)) return error;
-  const [, inMethod] = /^method [\w+-]+, option ([\w.]+)$/.exec(error.place) ?? [];
-  const option = inMethod === undefined ? error.place : `method.options.${inMethod}`;
+  const [, part, inside] = /^(method|task) [^,]+, option ([\w.]+)$/.exec(error.place) ?? [];
+  const option = part === undefined ? error.place : `${part}.options.${inside}`;
   if (!((option.split(".")[0] as string) in trainConfig.shape)) return error;
   const place = placeOf(option.split("."));
   if (place.startsWith("train, ")) return error;
-  return renamed(error, place);
-}
-
-function renamed(error: TouchstoneError, place: string): TouchstoneError {
-  const cause = error.message.slice(`${error.place}: `.length, -`; ${error.mend}`.length);
-  const Class = error instanceof ConfigError ? ConfigError : DataError;
-  return new Class({ place, cause, mend: error.mend, data: error.data }, { cause: error });
+  return movedTo(error, place);
 }

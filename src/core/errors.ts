@@ -76,6 +76,13 @@ export class DivergenceError extends TouchstoneError {
   override readonly code = "divergence";
 }
 
+/** The same error at another place: where an option was written rather than whose it is. */
+export function movedTo(error: TouchstoneError, place: string): TouchstoneError {
+  const cause = error.message.slice(`${error.place}: `.length, -`; ${error.mend}`.length);
+  const Class = error.constructor as typeof TouchstoneError;
+  return new Class({ place, cause, mend: error.mend, data: error.data }, { cause: error });
+}
+
 /** The classes by their code, so that an error can cross a process border and keep its class. */
 const byCode = {
   touchstone: TouchstoneError,

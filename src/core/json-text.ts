@@ -105,13 +105,15 @@ function endOfWord(text: string, from: number): number | JsonFault {
   if (/^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/.test(found)) {
     return Number.isFinite(Number(found)) ? from + found.length : { at: from, cause: `the number ${found.slice(0, 30)} is too large` };
   }
-  return { at: from, cause: `${found === "" ? shown(text, from) : cut(found)} stands where a value is due` };
+  return { at: from, cause: `${/^[\p{C}\p{Z}]|^$/u.test(found) ? shown(text, from) : cut(found)} stands where a value is due` };
 }
 
 function shown(text: string, at: number): string {
   const code = text.codePointAt(at) as number;
   if (code < 0x20) return code === 0x09 ? "a tab" : code === 0x0a ? "a line end" : `the control character ${code}`;
-  return String.fromCodePoint(code);
+  const character = String.fromCodePoint(code);
+  // What cannot be seen, such as a byte order mark or a hard space, by its number.
+  return /[\p{C}\p{Z}]/u.test(character) ? `the character U+${code.toString(16).toUpperCase().padStart(4, "0")}` : character;
 }
 
 const cut = (word: string): string => (word.length > 30 ? `${word.slice(0, 30)}…` : word);

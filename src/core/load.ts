@@ -22,6 +22,7 @@ export function moduleUrl(path: string, folder: string, place: string): string {
   const found = statSync(whole, { throwIfNoEntry: false });
   const mend = "give the path of a .ts or .js file";
   if (found === undefined) throw new ConfigError({ place, cause: `there is no file ${path}`, mend });
+  if (found.isFile() && !/\.[cm]?[jt]s$/.test(whole)) throw new ConfigError({ place, cause: `${path} is neither TypeScript nor JavaScript by its name`, mend });
   if (!found.isFile()) throw new ConfigError({ place, cause: `${path} is ${found.isDirectory() ? "a folder" : "no plain file"}`, mend });
   return pathToFileURL(whole).href;
 }

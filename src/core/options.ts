@@ -130,7 +130,8 @@ function faultsOf(issue: Issue, schema: z.core.$ZodType, root: unknown, above: P
       },
     ];
   }
-  const mend = issue.code === "custom" ? issue.message : `give ${expected ?? issue.message}`;
+  // Of a text in a wrong form, what the form is.
+  const mend = issue.code === "custom" ? issue.message : `give ${issue.code === "invalid_format" ? issue.message : (expected ?? issue.message)}`;
   return [{ kind: "value", path, cause, mend }];
 }
 

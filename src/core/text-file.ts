@@ -12,7 +12,9 @@ export const refuseData =
     new DataError({ place, cause, mend: own });
 
 /** A line without its end, numbered from 1, or what keeps it from being read. */
-export type Line = { readonly number: number; readonly text: string; readonly fault?: undefined } | { readonly number: number; readonly fault: string };
+export type Line =
+  | { readonly number: number; readonly text: string; readonly fault?: undefined }
+  | { readonly number: number; readonly text?: undefined; readonly fault: string };
 
 /** A line longer than this is no problem but a file of another format. */
 const longestLine = 16 * 2 ** 20;

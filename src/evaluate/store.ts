@@ -9,6 +9,7 @@ import { z } from "zod";
 import { DataError } from "../core/errors.js";
 import { canonicalJson, type Json, sha256 } from "../core/json.js";
 import type { Problem } from "../core/problem.js";
+import { refuseUnlessWritable } from "../core/writable.js";
 import { type Verifier, verifierId } from "../verify/contract.js";
 import { type EvaluatedSample, publicProblem } from "./samples.js";
 
@@ -85,7 +86,7 @@ const files = { meta: "meta.json", problems: "problems.jsonl", samples: "samples
 
 /** Refuses a folder that exists, before the work begins: a store is written once. Throws DataError. */
 export async function checkNewStore(folder: string): Promise<void> {
-  if ((await stat(folder).catch(() => undefined)) === undefined) return;
+  if ((await stat(folder).catch(() => undefined)) === undefined) return refuseUnlessWritable(dirname(resolve(folder)));
   throw new DataError({ place: folder, cause: "it exists", mend: "give the name of a new folder for the samples, or read this one by leaving the model out" });
 }
 

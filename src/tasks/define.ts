@@ -71,6 +71,7 @@ export interface TaskMaker<S extends Options = Options> {
 export function defineTask<A extends Json, S extends Options = NoOptions>(spec: TaskSpec<S, A>): TaskMaker<S> {
   const schema = spec.options ?? (z.strictObject({}) as unknown as S);
   const shares = spec.shares ?? (spec.draw ? sharesOfDraws : sharesOfRows);
+  checkSpec(spec as unknown as { readonly [part: string]: unknown });
   checkShares(spec.name, shares);
   const make = (given?: z.input<S>): Task => {
     const options = parseOptions(schema, given, `task ${spec.name}`);
@@ -228,6 +229,27 @@ export function splitOf(key: string, shares: Shares): Split {
   if (position < end) return "eval";
   end += shares.train;
   return position < end || shares.warm === 0 ? "train" : "warm";
+}
+
+/** What the types say already, for tasks in JavaScript and for modules that are loaded without a compiler. */
+function checkSpec({ name, draw, rows, verify, verifier }: { readonly [part: string]: unknown }): void {
+  const is = (value: unknown): boolean => value !== undefined;
+  const fault =
+    typeof name !== "string" || name === ""
+      ? "it has no name"
+      : is(draw) === is(rows)
+        ? `${is(draw) ? "both draw and rows are" : "neither draw nor rows is"} given`
+        : is(verify) === is(verifier)
+          ? `${is(verify) ? "both verify and verifier are" : "neither verify nor verifier is"} given`
+          : [draw ?? rows, verify ?? (typeof verifier === "object" ? undefined : verifier)].some((part) => is(part) && typeof part !== "function")
+            ? "one of draw, rows and verify is no function"
+            : undefined;
+  if (fault === undefined) return;
+  throw new ConfigError({
+    place: `task ${typeof name === "string" ? name : ""}`.trim(),
+    cause: fault,
+    mend: "give a name, one of draw and rows, and one of verify and verifier",
+  });
 }
 
 function checkShares(name: string, shares: Shares): void {

@@ -1,10 +1,10 @@
 /** Configuration files: YAML, JSON, or a TypeScript or JavaScript module whose default export is the configuration. */
 import { statSync } from "node:fs";
 import { dirname, extname, isAbsolute, join } from "node:path";
-import { isMap, isNode, isScalar, isSeq, LineCounter, parseDocument } from "yaml";
+import { isCollection, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from "yaml";
 import { ConfigError, TouchstoneError } from "../core/errors.js";
 import { deepest, placeIn, readJson } from "../core/json-text.js";
-import { isModulePath, loadModule, moduleUrl } from "../core/load.js";
+import { describeThrown, isModulePath, loadModule, moduleUrl } from "../core/load.js";
 import { readText } from "../core/text-file.js";
 
 /** A configuration as it was written, not yet checked. */
@@ -20,7 +20,12 @@ export async function readConfigFile(path: string): Promise<Written> {
   if (modules.includes(extension)) {
     const exported = await loadModule(moduleUrl(path, ".", "option --config"));
     if (Object.keys(exported).length === 0) throw refuse(path, "it exports nothing", "write `export default { … }` with the options");
-    return fromFolder(checked(exported.default, path), dirname(path));
+    try {
+      return fromFolder(checked(exported.default, path), dirname(path));
+    } catch (error) {
+      if (error instanceof TouchstoneError) throw error;
+      throw refuse(path, `its options cannot be read (${describeThrown(error)})`, "export plain values");
+    }
   }
   if (![".yaml", ".yml", ".json"].includes(extension) && !isFolder(path)) {
     const cause = extension === "" ? "its name does not end in .yaml, .json or .ts" : `files of the kind "${extension}" are not read`;
@@ -55,6 +60,13 @@ function yamlOf(text: string, path: string): unknown {
       const cause = fault.code === "MULTIPLE_DOCS" ? "a second document begins" : lowered(fault.message.split("\n")[0] as string);
       throw refuse(`${path}, line ${line}, column ${col}`, cause, correct);
     }
+    visit(document, {
+      Pair: (_, { key }) => {
+        if (!isCollection(key)) return;
+        const { line, col } = lines.linePos(key.range?.[0] ?? 0);
+        throw refuse(`${path}, line ${line}, column ${col}`, "a list or an object stands where a key is due", correct);
+      },
+    });
     const value: unknown = document.toJS();
     refuseLoops(value, path);
     return value;
@@ -72,7 +84,7 @@ export function placeInConfig(file: string, option: readonly PropertyKey[]): str
   let node: unknown = parseDocument(readText(file, mostBytes, refuse), { lineCounter: lines }).contents;
   let at: number | undefined;
   for (const key of option) {
-    const pair = isMap(node) ? node.items.find((item) => isScalar(item.key) && item.key.value === key) : undefined;
+    const pair = isMap(node) ? node.items.find((item) => isScalar(item.key) && String(item.key.value) === key) : undefined;
     const inside = pair ? pair.key : isSeq(node) ? node.items[Number(key)] : undefined;
     if (!isNode(inside)) break;
     at = inside.range?.[0];

@@ -1,5 +1,5 @@
 /** What a run trains on and is measured by, found and checked before anything starts. */
-import { ConfigError, DataError } from "../core/errors.js";
+import { ConfigError, DataError, movedTo } from "../core/errors.js";
 import { hashJson, type Json } from "../core/json.js";
 import { type Problem, placeOfProblem } from "../core/problem.js";
 import { namedTask } from "../tasks/catalogue.js";
@@ -136,7 +136,13 @@ async function evaluationInputs(config: TrainConfig, task: Task, judge: Judge, n
 
 async function verifierOfPart(part: Part, place: string): Promise<Judge> {
   const { name, options } = partOf(part);
-  return namedVerifier(name, options, place);
+  try {
+    return await namedVerifier(name, options, place);
+  } catch (error) {
+    // The verifier names its option; where that was written is known here.
+    const option = error instanceof ConfigError ? /^\w+\(\), option (.+)$/.exec(error.place)?.[1] : undefined;
+    throw option === undefined ? error : movedTo(error as ConfigError, `${place}.options.${option}`);
+  }
 }
 
 /** Every reference, by the verifier that will be asked: it need not be the one that the data was loaded with. */

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import type { Json } from "../core/json.js";
 import { packageVersion } from "../core/version.js";
+import { refuseUnlessWritable } from "../core/writable.js";
 import type { Engine } from "../engine/contract.js";
 import type { AnyMethod } from "../methods/catalogue.js";
 import { tableJson } from "../methods/resolve.js";
@@ -16,7 +17,7 @@ import { saveTokenizer } from "./model-files.js";
 import { type Given, type Plan, type Prepared, plan, prepare } from "./prepare.js";
 import type { OnProgress } from "./progress.js";
 import { freshState, type RunState, stateFromJson } from "./state.js";
-import { refuseUnlessNew, refuseUnlessWritable } from "./store/fresh.js";
+import { refuseUnlessNew } from "./store/fresh.js";
 import { RunReader } from "./store/reader.js";
 import { type Opened, RunStore } from "./store/store.js";
 

@@ -4,6 +4,7 @@ import { copyFile, mkdir, open, readdir, readFile, rename, rm } from "node:fs/pr
 import { basename, dirname, join, resolve } from "node:path";
 import { ModelError } from "../../core/errors.js";
 import type { Json } from "../../core/json.js";
+import { refuseUnlessWritable } from "../../core/writable.js";
 import { syncFolder, type TensorToWrite, writeSafetensors } from "../safetensors-write.js";
 import { toGenerationConfig, toHuggingFaceConfig } from "./config.js";
 import { files, valueHeadTensors } from "./folder.js";
@@ -70,7 +71,10 @@ export async function refuseUnlessReplaceable(target: string): Promise<boolean> 
     if (error.code === "ENOENT") return undefined;
     throw new ModelError({ place: target, cause: `it cannot be written to (${error.code})`, mend: "choose another folder" });
   });
-  if (entries === undefined) return false;
+  if (entries === undefined) {
+    refuseUnlessWritable(dirname(target));
+    return false;
+  }
   if (entries.length > 0 && !(await isModelFolder(target))) {
     throw new ModelError({ place: target, cause: "the folder is there and holds no model", mend: "choose another folder, or empty this one" });
   }

@@ -1,0 +1,5 @@
+export default {
+  get lr(): number {
+    throw new Error("no rate");
+  },
+};

@@ -1,0 +1,1 @@
+export default await Promise.reject(new Error("no rate yet"));

@@ -1,0 +1,3 @@
+import { defineTask } from "touchstone-rl";
+
+export default defineTask({ name: "mine", verify: () => true });
