@@ -9,10 +9,11 @@ export interface CommandEntry {
 }
 
 export const commands: readonly CommandEntry[] = [
-  { name: "start", summary: "a small policy learns a task before your eyes", load: () => import("./start.js") },
+  { name: "start", summary: "the main job: a small policy unlearns a misconception by GRPO", load: () => import("./start.js") },
   { name: "train", summary: "reinforcement on verified answers, by GRPO and its kin", load: () => import("./train.js") },
   { name: "sft", summary: "supervised training, on pairs or on worked solutions", load: () => import("./sft.js") },
   { name: "doctor", summary: "what this machine can do, and whether it computes right", load: () => import("./doctor.js") },
+  { name: "show", summary: "a run in the terminal: curve, evaluations, last step", load: () => import("./show.js") },
   { name: "eval", summary: "how often a policy is right: pass@k and maj@k with intervals", load: () => import("./eval.js") },
   { name: "sample", summary: "responses of a policy with their verdicts", load: () => import("./sample.js") },
   { name: "engine", summary: "serve an engine to other processes or machines", load: () => import("./engine.js") },

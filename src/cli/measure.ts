@@ -1,8 +1,8 @@
 /** What `eval` and `sample` share: their decoder's flags, and the way from a model and problems to judged samples. */
-import { availableParallelism } from "node:os";
 import type { Command } from "commander";
 import { inspectFolder } from "../engine/onnx/folder.js";
-import { startOnnx } from "../engine/onnx/start.js";
+import { parameterCount } from "../engine/onnx/params.js";
+import { startLocal, startOnnx } from "../engine/onnx/start.js";
 import { type Evaluation, evaluate, evaluationPurpose } from "../evaluate/evaluate.js";
 import type { StoreConditions } from "../evaluate/store.js";
 import { renderContexts } from "../train/contexts.js";
@@ -30,7 +30,7 @@ export function decoderOptions(command: Command): Command {
     .option("--greedy", "the most likely token each time instead of a draw")
     .option("--max-tokens <count>", "budget of a response (default: the task's, else 256)", wholeNumber("--max-tokens", 1))
     .option("--seed <number>", "chooses problems, samples and resamplings (default: 0)", wholeNumber("--seed", 0))
-    .option("--threads <count>", "threads of the engine (default: all cores)", wholeNumber("--threads", 1))
+    .option("--threads <count>", "threads of one engine process (default: what suits the model's size)", wholeNumber("--threads", 1))
     .option(
       "--verifier-workers <count>",
       "threads that judge; 0 judges in this one, where nothing stops a check that hangs (default: 1)",
@@ -56,11 +56,12 @@ const defaultBudget = 256;
 
 /** Loads the model, draws samples for the problems and lets them be judged, with a progress line on stderr. */
 export async function measure({ model: text, posed, flags, k, silent }: MeasureOptions): Promise<Measured> {
-  const { n = 1, temperature = 1, greedy = false, seed = 0, threads = availableParallelism(), verifierWorkers = 1 } = flags;
+  const { n = 1, temperature = 1, greedy = false, seed = 0, threads, verifierWorkers = 1 } = flags;
   const model = await namedModel(text);
   const { problems, verifier, source, task } = posed;
   // What the model cannot take is refused before an engine is started.
-  const { vocabulary, maxPositions } = await inspectFolder(model.folder);
+  const config = await inspectFolder(model.folder);
+  const { vocabulary, maxPositions } = config;
   const budget = flags.maxTokens ?? posed.maxTokens;
   const { contexts } = renderContexts(problems, model.tokenizer, { vocabulary, maxTokens: maxPositions }, { max_tokens: budget ?? 1 });
   const longest = Math.max(...[...contexts.values()].map(({ ids }) => ids.length));
@@ -68,7 +69,8 @@ export async function measure({ model: text, posed, flags, k, silent }: MeasureO
   const total = problems.length * n;
   const progress = new Progress({ label: "sampling", total, silent });
   progress.waitFor("the engine");
-  const engine = await startOnnx({ engine: { threads } }).catch((error: unknown) => {
+  const start = threads === undefined ? startLocal(parameterCount(config)) : startOnnx({ engine: { threads } });
+  const engine = await start.catch((error: unknown) => {
     progress.end();
     throw error;
   });

@@ -37,6 +37,7 @@ export class Progress {
   private awaitedSince = 0;
   private lastLine = Number.NEGATIVE_INFINITY;
   private drawn = false;
+  private lines: readonly string[] = [];
   private ended = false;
 
   constructor(private readonly options: ProgressOptions) {
@@ -69,6 +70,13 @@ export class Progress {
     this.tick();
   }
 
+  /** Lines drawn above the bar, in place of earlier ones; only on a terminal, since elsewhere nothing can be drawn again. */
+  picture(lines: readonly string[]): void {
+    if (!this.stream.isTTY || this.options.silent || this.ended) return;
+    this.clear();
+    this.lines = lines;
+  }
+
   /** Takes the bar away; with a sentence, that stays in its place. */
   end(sentence?: string): void {
     if (this.ended) return;
@@ -83,7 +91,8 @@ export class Progress {
     if (this.options.silent || this.ended) return;
     const now = performance.now();
     if (this.stream.isTTY) {
-      this.stream.write(`\r\x1b[2K${this.line(now, true)}`);
+      const above = this.drawn ? [] : this.lines.map((line) => `${this.fit(line, true)}\n`);
+      this.stream.write(`${above.join("")}\r\x1b[2K${this.line(now, true)}`);
       this.drawn = true;
     } else if (now - this.lastLine >= sparseMs) {
       this.lastLine = now;
@@ -92,7 +101,9 @@ export class Progress {
   }
 
   private clear(): void {
-    if (this.drawn) this.stream.write("\r\x1b[2K");
+    // Up to the first line of the picture, and everything below is gone.
+    const up = this.lines.length > 0 ? `\x1b[${this.lines.length}A\x1b[J` : "";
+    if (this.drawn) this.stream.write(`\r\x1b[2K${up}`);
     this.drawn = false;
   }
 

@@ -1,4 +1,4 @@
-/** `touchstone sft` and `touchstone start` with a real engine, on little data. */
+/** `touchstone sft` with a real engine, on little data. */
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -80,14 +80,5 @@ describe("touchstone sft", () => {
     [["--data", "missing.jsonl", "--size", "100k", "--out", "y"], /missing.jsonl: there is no such file; check the path/],
   ])("refuses %j before an engine starts", async (args, message) => {
     await expect(runProgram(["sft", ...args])).rejects.toThrow(message);
-  });
-});
-
-describe("touchstone start", () => {
-  it("trains a policy, measures it on problems that it has not seen, and saves it", async () => {
-    const started = await touchstone("start", "--steps", "3", "--out", at("starter"), "--json");
-    expect(started.code, started.err).toBe(0);
-    expect(JSON.parse(started.out)).toMatchObject({ steps: 3, n: 500, out: at("starter") });
-    expect(await readdir(at("starter"))).toEqual(expect.arrayContaining(["config.json", "model.safetensors", "touchstone_tokenizer.json"]));
   });
 });

@@ -1,129 +1,147 @@
-/** `touchstone start`: a new policy learns the task chain from worked solutions, then answers problems that it has not seen. */
-import { mkdir } from "node:fs/promises";
-import { dirname } from "node:path";
+/**
+ * `touchstone start`, the main job: the starter policy that ships with the package, which has learnt a common
+ * misconception, is trained by GRPO on verified answers and measured on problems that neither training has seen.
+ */
+import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
-import { saveAlphabet } from "../core/alphabet.js";
-import { plainContext } from "../core/problem.js";
-import { randomKey } from "../core/random.js";
-import type { Tokenizer } from "../core/tokenizer.js";
-import { scoreOf } from "../core/verdict.js";
-import type { Engine } from "../engine/contract.js";
-import { startLocal } from "../engine/onnx/start.js";
-import { chain, misconception } from "../tasks/chain/chain.js";
-import type { Task } from "../tasks/contract.js";
-import { sft } from "../train/sft.js";
-import { parametersOf, policyConfig, workedBatches } from "../train/starter.js";
-import { judge } from "../verify/contract.js";
+import { type TrainResult, train } from "../train/train.js";
+import { curve } from "./curve.js";
 import { wholeNumber } from "./flags.js";
+import { measure } from "./measure.js";
 import { colours, print } from "./output.js";
-import { Progress } from "./progress.js";
+import { posedProblems } from "./problems.js";
+import { percent, Watch } from "./watch.js";
+
+/** The starter policy: 1M parameters, 4.2 MB. docs/starters.md has the command that makes it again. */
+export const starterFolder = fileURLToPath(new URL("../../starters/chain-1M", import.meta.url));
+
+/** The settings of the main job (docs/starters.md says how they were found). */
+export const mainJob = {
+  task: "chain",
+  problems: 24,
+  group: 8,
+  minibatches: 4,
+  lr: 1.5e-4,
+  schedule: { kind: "linear", warmup: 16 },
+  checkpoint: { every: 50 },
+} as const;
+
+/** Problems of the evaluation before and after: those of `touchstone eval` without flags. */
+const heldOut = 1000;
+const evaluationSeed = 0;
 
 interface StartFlags {
   readonly steps: number;
   readonly seed: number;
-  readonly out: string;
+  readonly out?: string;
   readonly json?: true;
 }
 
-const size = "100k";
-const modulus = 7;
-const batchSize = 64;
-const shown = 4;
-const measured = 500;
-
 export function define(command: Command): void {
   command
-    .option("--steps <count>", "optimizer steps", wholeNumber("--steps", 1), 1600)
-    .option("--seed <number>", "of everything", wholeNumber("--seed", 0), 0)
-    .option("--out <folder>", "where the policy is saved", "runs/starter")
+    .option("--steps <count>", "batches of 24 problems with 8 answers each", wholeNumber("--steps", 1), 150)
+    .option("--seed <number>", "of training", wholeNumber("--seed", 0), 0)
+    .option("--out <folder>", "folder of the run; new or empty (default: runs/start, or the next free number)")
     .option("--json", "print the result as a line of JSON")
     .addHelpText(
       "after",
       `
-The worked solutions follow a common misconception in 65 % of their lines with "*" (worked as "+"), so the policy is
-often wrong and knows how to be right: that is what reinforcement has to work with.
+The starter policy works chains of operations modulo 11 line by line, but has learnt to work "*" as "+" more often than
+not. Training rewards right answers only. Before and after, ${heldOut} problems are answered that are in neither training.
 
 Example:
-  $ touchstone start --steps 1600`,
+  $ touchstone start --seed 1 --out runs/second`,
     )
     .action(run);
 }
 
-async function run({ steps, seed, out, json }: StartFlags): Promise<void> {
+interface Score {
+  readonly value: number;
+  readonly interval: readonly [number, number];
+}
+
+/** The part of right answers as `touchstone eval MODEL --task chain` measures it. */
+async function scoreOf(model: string, greedy: boolean, silent: boolean): Promise<Score> {
+  const posed = await posedProblems({ task: mainJob.task, nProblems: heldOut }, evaluationSeed, heldOut);
+  const flags = { n: 1, seed: evaluationSeed, ...(greedy ? { greedy: true as const } : {}) };
+  const { evaluation } = await measure({ model, posed, flags, k: [1], silent });
+  const right = evaluation.metrics.estimates.find(({ name }) => name === "avg");
+  return { value: right?.value ?? 0, interval: [right?.interval?.low ?? 0, right?.interval?.high ?? 0] };
+}
+
+interface Scores {
+  readonly sampled: Score;
+  readonly greedy: Score;
+}
+
+async function scoresOf(model: string, silent: boolean): Promise<Scores> {
+  return { sampled: await scoreOf(model, false, silent), greedy: await scoreOf(model, true, silent) };
+}
+
+async function run({ steps, seed, out = freeFolder("runs/start"), json }: StartFlags): Promise<void> {
   const started = performance.now();
-  const task = chain({ modulus, ...misconception });
-  const tokenizer = task.tokenizer as Tokenizer;
-  const progress = new Progress({ label: "warm start", total: steps, silent: json === true });
-  progress.waitFor("the engine");
-  const engine = await startLocal(parametersOf(size, tokenizer.size));
-  try {
-    await engine.weights.load({ role: "policy", source: { from: "config", config: policyConfig(size, tokenizer, 256), seed }, trainable: true });
-    progress.waitFor("");
-    const reports = await sft(engine, {
-      batch: workedBatches(task, tokenizer, batchSize, steps, seed),
-      steps,
-      schedule: { kind: "cosine", rate: 4e-3, steps, warmup: Math.min(100, steps - 1) },
-      onStep: ({ step, loss }) => progress.at(step, `loss ${loss.toFixed(3)}`),
-    });
-    progress.waitFor("answers");
-    const answers = await answer(engine, task, tokenizer, seed);
-    await mkdir(dirname(out), { recursive: true });
-    await engine.weights.save({ role: "policy" }, out);
-    await saveAlphabet(tokenizer, out);
-    progress.end();
-    const right = answers.reduce((sum, { score }) => sum + score, 0) / answers.length;
-    const result = { out, steps, loss: reports.at(-1)?.loss ?? 0, right, n: answers.length, wall_s: (performance.now() - started) / 1000 };
-    if (json) print(JSON.stringify(result));
-    else show(answers, result);
-  } finally {
-    progress.end();
-    await engine.close();
-  }
-}
-
-interface Answer {
-  readonly problem: string;
-  readonly text: string;
-  readonly verdict: string;
-  readonly score: number;
-}
-
-/** One answer at temperature 1 to each of some problems that were not learnt from. */
-async function answer(engine: Engine, task: Task, tokenizer: Tokenizer, seed: number): Promise<Answer[]> {
-  const problems = task.problems("eval", measured, seed);
-  const answers: Answer[] = [];
-  const requests = problems.map(({ key, prompt }) => ({
-    context: plainContext(tokenizer.render(prompt, { addGenerationPrompt: true })),
-    weights: { role: "policy" },
-    temperature: 1,
-    maxTokens: task.maxTokens as number,
-    stop: { ids: tokenizer.eosIds },
-    key: randomKey({ seed, purpose: "start", problem: key }),
-  }));
-  for await (const { index, ids, stop } of engine.sample(requests)) {
-    const problem = problems[index];
-    const text = tokenizer.decode(ids);
-    const verdict = await judge(task.verifier, problem, text, stop === "length");
-    const reason = verdict.kind === "reject" || verdict.kind === "unscored" ? ` (${verdict.reason})` : "";
-    answers[index] = { problem: problem.prompt.at(-1)?.content ?? "", text, verdict: `${verdict.kind}${reason}`, score: scoreOf(verdict) ?? 0 };
-  }
-  return answers;
-}
-
-function show(answers: readonly Answer[], { out, right, n, wall_s }: { out: string; right: number; n: number; wall_s: number }): void {
+  const silent = json === true;
   const paint = colours(process.stdout);
-  for (const { problem, text, verdict } of answers.slice(0, shown)) {
-    print(`\n${paint.bold(problem)}   (modulo ${modulus}, from left to right)`);
-    print(
-      text
-        .split("\n")
-        .map((line) => `  ${line}`)
-        .join("\n"),
-    );
-    print(`  ${verdict === "accept" ? paint.green(verdict) : paint.red(verdict)}`);
+  const say = (text: string): void => {
+    if (!silent) print(text);
+  };
+  const before = await scoresOf(starterFolder, silent);
+  say(`${paint.bold("before")}  ${row(before)}`);
+  const watch = new Watch(silent);
+  let result: TrainResult;
+  try {
+    result = await train({ ...mainJob, model: starterFolder, out, steps, seed, ...watch.hooks });
+  } finally {
+    watch.end();
   }
-  print(`\n${(100 * right).toFixed(1)} % of ${n} new problems right, one draw each at temperature 1, after ${wall_s.toFixed(0)} s.`);
-  print(`The policy is in ${out}. Go on with:`);
-  print(`  touchstone sample ${out} --task chain --task-options '{"modulus":${modulus}}' --n-problems 3`);
-  print(`  touchstone eval ${out} --task chain --task-options '{"modulus":${modulus}}' --greedy`);
+  if (watch.rewards.length > 1) {
+    say(paint.bold("right answers of each batch"));
+    for (const line of curve(watch.rewards, { low: 0, high: 1 })) say(line);
+  }
+  const after = await scoresOf(result.model, silent);
+  say(`${paint.bold("before")}  ${row(before)}`);
+  say(`${paint.bold("after")}   ${row(after)}`);
+  const wall = (performance.now() - started) / 1000;
+  if (json) print(JSON.stringify(jsonOf(before, after, result.steps, wall)));
+  else for (const line of nextSteps(out, result, wall)) print(line);
+}
+
+const row = ({ sampled, greedy }: Scores): string =>
+  `${withInterval(sampled)} at temperature 1, ${withInterval(greedy)} greedy, of ${heldOut} held-out problems`;
+const withInterval = ({ value, interval: [low, high] }: Score): string => `${percent(value)} right (${(100 * low).toFixed(1)} to ${(100 * high).toFixed(1)})`;
+
+function jsonOf(before: Scores, after: Scores, steps: number, wall: number): { readonly [key: string]: unknown } {
+  return {
+    before: before.sampled.value,
+    after: after.sampled.value,
+    before_ci: before.sampled.interval,
+    after_ci: after.sampled.interval,
+    greedy_before: before.greedy.value,
+    greedy_after: after.greedy.value,
+    n: heldOut,
+    steps,
+    wall_s: Math.round(10 * wall) / 10,
+  };
+}
+
+function nextSteps(out: string, { steps, model }: TrainResult, wall: number): string[] {
+  return [
+    `${steps} steps, ${wall.toFixed(0)} s in all. The policy is in ${model}`,
+    "",
+    "Look at the run:",
+    `  touchstone show ${out}`,
+    "Train on your own JSONL, a prompt and an answer a line:",
+    `  touchstone train --model ${model} --data FILE.jsonl --verifier exact --out runs/mine`,
+    "Write your own task and verifier (README.md has one in ten lines):",
+    `  touchstone train --model ${model} --task ./my-task.ts --out runs/my-task`,
+  ];
+}
+
+/** The first of `name`, `name-2`, `name-3` … that is not there. */
+function freeFolder(name: string): string {
+  for (let n = 1; ; n++) {
+    const folder = n === 1 ? name : `${name}-${n}`;
+    if (!existsSync(folder)) return folder;
+  }
 }

@@ -1,14 +1,13 @@
 /** `touchstone train`: reinforcement on verified answers, with a progress line, a curve at the end, and a run folder. */
 import type { Command } from "commander";
 import { ConfigError } from "../core/errors.js";
-import type { TrainProgress } from "../train/progress.js";
-import { resume, type TrainHooks, type TrainOptions, type TrainResult, train } from "../train/train.js";
+import { resume, type TrainOptions, type TrainResult, train } from "../train/train.js";
 import { curve } from "./curve.js";
 import { colours, print } from "./output.js";
-import { Progress } from "./progress.js";
 import { showDryRun } from "./train-dry-run.js";
 import { fileConfig, type TrainFlags, trainOptions, writtenConfig } from "./train-flags.js";
 import { checkWritten, placed, placesOf } from "./train-places.js";
+import { percent, Watch } from "./watch.js";
 
 export function define(command: Command): void {
   trainOptions(command)
@@ -61,72 +60,6 @@ function refuseBeside(flags: TrainFlags): void {
   throw new ConfigError({ place: `option ${flag}`, cause: "a resumed run keeps the options that it began with", mend: `leave it out beside --resume` });
 }
 
-/** Follows a run on the progress line, and passes Ctrl-C on to it. */
-class Watch {
-  readonly rewards: number[] = [];
-  readonly scores: { readonly step: number; readonly score: number }[] = [];
-  readonly hooks: TrainHooks;
-  private progress: Progress;
-  private readonly stop = new AbortController();
-  private ended = false;
-
-  constructor(private readonly silent: boolean) {
-    this.progress = new Progress({ label: "training", silent });
-    this.hooks = { signal: this.stop.signal, onProgress: (progress) => this.on(progress) };
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, this.interrupt);
-  }
-
-  private readonly interrupt = (): void => {
-    if (this.stop.signal.aborted) process.exit(130);
-    this.stop.abort();
-    this.progress.say("Finishing this step and saving; once more ends at once.");
-  };
-
-  private steps = 0;
-
-  private on(progress: TrainProgress): void {
-    switch (progress.kind) {
-      case "await":
-        this.progress.waitFor(progress.total === undefined ? progress.what : `${progress.what} ${progress.done}/${progress.total}`);
-        break;
-      case "message":
-        this.progress.say(progress.text);
-        break;
-      case "step":
-        if (this.steps === 0) {
-          this.steps = progress.steps;
-          this.progress.end();
-          this.progress = new Progress({ label: "training", total: progress.steps, silent: this.silent });
-        }
-        if (progress.metrics.reward !== undefined) this.rewards.push(progress.metrics.reward);
-        this.progress.at(progress.step, this.note(progress.metrics));
-        break;
-      case "evaluation":
-        if (progress.score !== undefined) {
-          this.scores.push({ step: progress.step, score: progress.score });
-          this.progress.say(`step ${progress.step}: ${percent(progress.score)} of ${progress.data.problems} held-out problems`);
-        }
-        break;
-      case "checkpoint":
-        break;
-    }
-  }
-
-  private note({ reward, groups_silent, entropy }: { readonly [name: string]: number }): string {
-    const parts = [`reward ${reward === undefined ? "-" : reward.toFixed(3)}`];
-    if (groups_silent !== undefined) parts.push(`silent ${percent(groups_silent)}`);
-    if (entropy !== undefined) parts.push(`entropy ${entropy.toFixed(2)}`);
-    return parts.join(", ");
-  }
-
-  end(): void {
-    if (this.ended) return;
-    this.ended = true;
-    this.progress.end();
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, this.interrupt);
-  }
-}
-
 function report(result: TrainResult, { rewards, scores }: Watch): void {
   const paint = colours(process.stdout);
   if (rewards.length > 1) {
@@ -140,5 +73,3 @@ function report(result: TrainResult, { rewards, scores }: Watch): void {
   print(`The policy is in ${result.model}`);
   if (result.reason === "done") print(`  touchstone sample ${result.folder}@last --help     touchstone eval ${result.folder}@last --help`);
 }
-
-const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;

@@ -1,0 +1,44 @@
+import { join } from "node:path";
+import { beforeAll, describe, expect, it } from "vitest";
+import { repository } from "../../test/paths.js";
+import { run } from "../../test/run.js";
+import { scratch, tablePolicy } from "../../test/support/tabular.js";
+
+const touchstone = (...args: string[]) => run(process.execPath, ["--import", "tsx", "src/cli/main.ts", ...args], { cwd: repository });
+const folder = join(scratch(), "run");
+
+beforeAll(async () => {
+  const config = ["--model", await tablePolicy(), "--task", "test/support/successor-task.ts", "--set", "engine.name=table", "--problems", "4", "--group", "4"];
+  const trained = await touchstone("train", ...config, "--lr", "0.3", "--steps", "4", "--eval-every", "2", "--eval-problems", "2", "--out", folder);
+  expect(trained.code, trained.err).toBe(0);
+});
+
+describe("touchstone show", () => {
+  it("draws the curve, lists the evaluations and the last step, and says how the run ended", async () => {
+    const { code, out } = await touchstone("show", folder);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^method +grpo, 4 steps of 4 problems x 4 answers, learning rate 0\.3$/m);
+    expect(out).toMatch(/^reward of each step\n1 ┤/m);
+    expect(out).toMatch(/^ {3}4 {2}avg@1 /m);
+    expect(out).toMatch(/^step 4 \(/m);
+    expect(out).toMatch(/^checkpoints: 0, 2, 4; 4 steps are done$/m);
+  });
+
+  it("draws another number of the steps, and names those there are where it has no such one", async () => {
+    expect((await touchstone("show", folder, "--metric", "entropy")).out).toContain("entropy of each step");
+    const { out } = await touchstone("show", folder, "--metric", "entrpy");
+    expect(out).not.toContain("of each step");
+    expect(out).toMatch(/^ {2}policy_|^ {2}trained_tokens/m);
+  });
+
+  it("prints all of it as one JSON object", async () => {
+    const shown = JSON.parse((await touchstone("show", folder, "--json")).out);
+    expect(shown).toMatchObject({ end: "4 steps are done", checkpoints: [0, 2, 4], config: { steps: 4 } });
+    expect(shown.steps.map(({ step }: { step: number }) => step)).toEqual([1, 2, 3, 4]);
+    expect(shown.evaluations.map(({ step }: { step: number }) => step)).toEqual([0, 2, 4]);
+  });
+
+  it("refuses what is no run in one sentence", async () => {
+    expect(await touchstone("show", scratch())).toMatchObject({ code: 1, err: expect.stringContaining("it is not the folder of a run") });
+  });
+});

@@ -1,0 +1,118 @@
+/** `touchstone show`: a run in the terminal, live or finished, from its folder alone: curve, evaluations, the last step, how it ended. */
+import type { Command } from "commander";
+import type { Json } from "../core/json.js";
+import { RunReader } from "../train/store/reader.js";
+import { curve } from "./curve.js";
+import { colours, print, table } from "./output.js";
+import { duration } from "./progress.js";
+import { percent } from "./watch.js";
+
+export function define(command: Command): void {
+  command
+    .usage("RUN [options]")
+    .argument("<run>", "folder of a run")
+    .option("--metric <name>", "the number of each step whose curve is drawn (docs/metrics.md)", "reward")
+    .option("--json", "print one JSON object")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  $ touchstone show runs/first
+  $ touchstone show runs/first --metric entropy`,
+    )
+    .action(show);
+}
+
+interface Seen {
+  readonly steps: { readonly step: number; readonly metrics: { readonly [name: string]: number }; readonly verdicts: Json; readonly ms: number }[];
+  readonly evaluations: { readonly step: number; readonly estimates: readonly Estimated[] }[];
+  end: string | undefined;
+}
+
+interface Estimated {
+  readonly name: string;
+  readonly k: number;
+  readonly value: number | null;
+  readonly interval: { readonly low: number; readonly high: number } | null;
+  readonly problems: number;
+}
+
+/** What the events of a run tell. A resumed run has one event a step, so nothing is counted twice. */
+function read(reader: RunReader): Seen {
+  const seen: Seen = { steps: [], evaluations: [], end: undefined };
+  for (const { kind, step, data, clock } of reader.events()) {
+    const of = data as { readonly [name: string]: Json };
+    if (kind === "step") {
+      const metrics = of.metrics as { readonly [name: string]: number };
+      seen.steps.push({ step, metrics, verdicts: of.verdicts ?? {}, ms: Number((clock as { readonly ms?: number }).ms ?? 0) });
+    }
+    if (kind === "evaluation" && Array.isArray(of.estimates)) seen.evaluations.push({ step, estimates: of.estimates as unknown as Estimated[] });
+    if (kind === "end") seen.end = String(of.message);
+  }
+  return seen;
+}
+
+function show(folder: string, { metric, json }: { readonly metric: string; readonly json?: true }): void {
+  const reader = RunReader.open(folder);
+  const seen = read(reader);
+  const config = reader.run.config as { readonly [name: string]: Json };
+  const checkpoints = reader.checkpoints.steps();
+  const values = seen.steps.flatMap(({ metrics }) => (metrics[metric] === undefined ? [] : [metrics[metric]]));
+  if (json) {
+    const steps = seen.steps.map(({ step, metrics }) => ({ step, ...metrics }));
+    print(JSON.stringify({ folder, config, steps, evaluations: seen.evaluations, checkpoints, end: seen.end ?? null }));
+    return;
+  }
+  const paint = colours(process.stdout);
+  for (const line of table(settings(config))) print(line);
+  if (values.length > 1) {
+    print(paint.bold(`\n${metric} of each step`));
+    const low = metric === "reward" ? 0 : Math.min(...values);
+    for (const line of curve(values, { low, high: Math.max(metric === "reward" ? 1 : Number.NEGATIVE_INFINITY, ...values) })) print(line);
+  }
+  if (seen.evaluations.length > 0) {
+    print(paint.bold("\nheld-out"));
+    for (const line of table([["step", "metric", "value", "95 % interval", "problems"], ...seen.evaluations.flatMap(rows)], [0, 2, 4])) print(line);
+  }
+  for (const line of lastStep(seen, metric)) print(line);
+  print(`\ncheckpoints: ${checkpoints.join(", ") || "none yet"}; ${seen.end ?? "it has not ended, or was stopped: touchstone train --resume goes on with it"}`);
+}
+
+function settings(config: { readonly [name: string]: Json }): string[][] {
+  const method = config.method as { readonly name?: string } | string | undefined;
+  const name = typeof method === "object" && method !== null ? (method.name ?? JSON.stringify(method)) : String(method);
+  const source = config.task ?? (config.data as { readonly path?: string } | undefined)?.path ?? "";
+  return [
+    ["policy", String(config.model)],
+    ["problems", typeof source === "string" ? source : JSON.stringify(source)],
+    [
+      "method",
+      `${name}, ${String(config.steps)} steps of ${String(config.problems)} problems x ${String(config.group)} answers, learning rate ${String(config.lr)}`,
+    ],
+  ];
+}
+
+const rows = ({ step, estimates }: Seen["evaluations"][number]): string[][] =>
+  estimates.map(({ name, k, value, interval, problems }) => [
+    String(step),
+    `${name}@${k}`,
+    value === null ? "–" : percent(value),
+    interval ? `${percent(interval.low)} to ${percent(interval.high)}` : "–",
+    String(problems),
+  ]);
+
+/** The numbers that one asks for first. */
+const told = ["reward", "groups_silent", "entropy", "tokens_mean", "truncated", "unscored", "grad_norm", "clip_high", "clip_low", "gap_mean"];
+
+function lastStep({ steps }: Seen, metric: string): string[] {
+  const last = steps.at(-1);
+  if (!last) return ["\nno step is done yet"];
+  const names = [...new Set([metric, ...told])].filter((name) => last.metrics[name] !== undefined);
+  if (last.metrics[metric] === undefined) names.push(...Object.keys(last.metrics).filter((name) => !names.includes(name)));
+  const mean = steps.reduce((sum, { ms }) => sum + ms, 0) / steps.length;
+  return [
+    `\nstep ${last.step} (${duration(mean * steps.length)} of steps so far, ${(mean / 1000).toFixed(2)} s each)`,
+    ...table(names.map((name) => [`  ${name}`, Number((last.metrics[name] as number).toPrecision(4)).toString()])),
+    `  verdicts ${JSON.stringify(last.verdicts)}`,
+  ];
+}

@@ -1,0 +1,73 @@
+import type { TrainProgress } from "../train/progress.js";
+import type { TrainHooks } from "../train/train.js";
+import { curve } from "./curve.js";
+import { Progress } from "./progress.js";
+
+/** Follows a run on the progress line, with its curve of rewards on a terminal, and passes Ctrl-C on to it. */
+export class Watch {
+  readonly rewards: number[] = [];
+  readonly scores: { readonly step: number; readonly score: number }[] = [];
+  readonly hooks: TrainHooks;
+  private progress: Progress;
+  private readonly stop = new AbortController();
+  private ended = false;
+
+  constructor(private readonly silent: boolean) {
+    this.progress = new Progress({ label: "training", silent });
+    this.hooks = { signal: this.stop.signal, onProgress: (progress) => this.on(progress) };
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, this.interrupt);
+  }
+
+  private readonly interrupt = (): void => {
+    if (this.stop.signal.aborted) process.exit(130);
+    this.stop.abort();
+    this.progress.say("Finishing this step and saving; once more ends at once.");
+  };
+
+  private steps = 0;
+
+  private on(progress: TrainProgress): void {
+    switch (progress.kind) {
+      case "await":
+        this.progress.waitFor(progress.total === undefined ? progress.what : `${progress.what} ${progress.done}/${progress.total}`);
+        break;
+      case "message":
+        this.progress.say(progress.text);
+        break;
+      case "step":
+        if (this.steps === 0) {
+          this.steps = progress.steps;
+          this.progress.end();
+          this.progress = new Progress({ label: "training", total: progress.steps, silent: this.silent });
+        }
+        if (progress.metrics.reward !== undefined) this.rewards.push(progress.metrics.reward);
+        this.progress.picture(this.rewards.length > 1 ? curve(this.rewards, { low: 0, high: Math.max(1, ...this.rewards) }) : []);
+        this.progress.at(progress.step, this.note(progress.metrics));
+        break;
+      case "evaluation":
+        if (progress.score !== undefined) {
+          this.scores.push({ step: progress.step, score: progress.score });
+          this.progress.say(`step ${progress.step}: ${percent(progress.score)} of ${progress.data.problems} held-out problems`);
+        }
+        break;
+      case "checkpoint":
+        break;
+    }
+  }
+
+  private note({ reward, groups_silent, entropy }: { readonly [name: string]: number }): string {
+    const parts = [`reward ${reward === undefined ? "-" : reward.toFixed(3)}`];
+    if (groups_silent !== undefined) parts.push(`silent ${percent(groups_silent)}`);
+    if (entropy !== undefined) parts.push(`entropy ${entropy.toFixed(2)}`);
+    return parts.join(", ");
+  }
+
+  end(): void {
+    if (this.ended) return;
+    this.ended = true;
+    this.progress.end();
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, this.interrupt);
+  }
+}
+
+export const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
