@@ -1,4 +1,6 @@
 /** Tasks by name, or by the path of a module whose default export is one. */
+import { resolve } from "node:path";
+import { fileURLToPath } from "node:url";
 import { ConfigError, TouchstoneError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import { describeThrown, isModulePath, loadModule, moduleUrl } from "../core/load.js";
@@ -49,4 +51,14 @@ function made(exported: unknown, options: Json, place: string): unknown {
 export function isTask(value: unknown): value is Task {
   const { problems, size, verifier } = (value ?? {}) as Partial<Task>;
   return typeof problems === "function" && typeof size === "function" && typeof verifier === "object";
+}
+
+/**
+ * The task that a module exports, with its options: for tests and programs. TypeScript needs no compiler.
+ *
+ *     const task = await loadTask(new URL("task.ts", import.meta.url));
+ */
+export async function loadTask(file: string | URL, options: Json = {}): Promise<Task> {
+  const path = typeof file === "string" ? resolve(file) : fileURLToPath(file);
+  return (await namedTask(path, options)).task;
 }

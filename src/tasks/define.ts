@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { ConfigError, DataError, TouchstoneError } from "../core/errors.js";
 import { hashJson, type Json, sha256 } from "../core/json.js";
-import { inWords, promptOf } from "../core/json-lines.js";
 import { describeThrown } from "../core/load.js";
 import { parseOptions } from "../core/options.js";
 import { notePlace, type Problem } from "../core/problem.js";
@@ -10,6 +9,7 @@ import { randomKey, Stream } from "../core/random.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import { type Verifier, verifierId } from "../verify/contract.js";
 import { type Check, verifierOf } from "../verify/simple.js";
+import { checkSpec, rowFault } from "./check.js";
 import { type Environment, type Row, type Split, splits, type Task } from "./contract.js";
 
 /** Share of the problems that each split gets; they sum to 1. */
@@ -34,14 +34,15 @@ interface Common<S extends Options> {
   readonly shares?: Shares;
   /** A worked solution from a stream of random numbers; absent: the rows' own. */
   readonly solution?: (problem: Problem, random: Stream, options: z.output<S>) => string;
-  readonly maxTokens?: (options: z.output<S>) => number;
-  readonly tokenizer?: (options: z.output<S>) => Tokenizer;
+  /** Response budget in tokens. */
+  readonly maxTokens?: number | ((options: z.output<S>) => number);
+  readonly tokenizer?: Tokenizer | ((options: z.output<S>) => Tokenizer);
   readonly environment?: (options: z.output<S>) => Environment<Json>;
 }
 /** Where problems come from: drawn one by one without end, or a list. */
 type Source<S extends Options, A extends Json> =
   | { readonly draw: (random: Stream, options: z.output<S>) => Row<A>; readonly rows?: never }
-  | { readonly rows: (options: z.output<S>) => readonly Row<A>[]; readonly draw?: never };
+  | { readonly rows: readonly Row<A>[] | ((options: z.output<S>) => readonly Row<A>[]); readonly draw?: never };
 /** How answers are checked: by a verifier, or by a function that says true or false. */
 type Checked<S extends Options, A extends Json> =
   | { readonly verifier: Verifier | ((options: z.output<S>) => Verifier); readonly verify?: never }
@@ -69,9 +70,9 @@ export interface TaskMaker<S extends Options = Options> {
  *     });
  */
 export function defineTask<A extends Json, S extends Options = NoOptions>(spec: TaskSpec<S, A>): TaskMaker<S> {
+  checkSpec(spec);
   const schema = spec.options ?? (z.strictObject({}) as unknown as S);
   const shares = spec.shares ?? (spec.draw ? sharesOfDraws : sharesOfRows);
-  checkSpec(spec as unknown as { readonly [part: string]: unknown });
   checkShares(spec.name, shares);
   const make = (given?: z.input<S>): Task => {
     const options = parseOptions(schema, given, `task ${spec.name}`);
@@ -89,7 +90,7 @@ function buildTask<S extends Options, A extends Json>(spec: TaskSpec<S, A>, opti
     read ??= spec.rows
       ? readRows(
           spec.name,
-          called(spec.name, "rows", () => spec.rows(options)),
+          called(spec.name, "rows", () => resolved(spec.rows, options)),
           verifier,
           shares,
         )
@@ -102,8 +103,8 @@ function buildTask<S extends Options, A extends Json>(spec: TaskSpec<S, A>, opti
     id: `${spec.name}:${hashJson(identity).slice(0, 16)}`,
     options: json,
     verifier,
-    ...(maxTokens && { maxTokens: maxTokens(options) }),
-    ...(tokenizer && { tokenizer: tokenizer(options) }),
+    ...(maxTokens !== undefined && { maxTokens: resolved(maxTokens, options) }),
+    ...(tokenizer && { tokenizer: resolved(tokenizer, options) }),
     ...(environment && { environment: environment(options) }),
     ...(solution && { solution: (problem, key) => solution(problem, new Stream(key), options) }),
     size: (split) => (draw ? (shares[split] > 0 ? Number.POSITIVE_INFINITY : 0) : (rows().get(split)?.length ?? 0)),
@@ -116,6 +117,11 @@ function buildTask<S extends Options, A extends Json>(spec: TaskSpec<S, A>, opti
       return random.shuffle(all).slice(0, n);
     },
   };
+}
+
+/** A part that may depend on the options, or not. */
+function resolved<T extends object | number, O>(part: T | ((options: O) => T), options: O): T {
+  return typeof part === "function" ? part(options) : part;
 }
 
 interface DrawRequest {
@@ -181,18 +187,6 @@ function readRows(name: string, rows: readonly Row[], verifier: Verifier, shares
   });
 }
 
-/** What of a row's type a program in JavaScript, or one that reads a file itself, can get wrong. */
-function rowFault(row: unknown): string | undefined {
-  if (typeof row !== "object" || row === null || Array.isArray(row)) return `it is ${inWords((row ?? null) as Json)}, not an object`;
-  const { prompt, answer, key, split } = row as { readonly [name: string]: Json | undefined };
-  if (prompt === undefined) return "it has no prompt";
-  const messages = promptOf(prompt, "prompt");
-  if (typeof messages === "string") return messages;
-  if (answer === null || (typeof answer === "number" && !Number.isFinite(answer)) || typeof answer === "function") return `its answer is ${String(answer)}`;
-  if (key !== undefined && (typeof key !== "string" || key === "")) return `its key is ${key === "" ? "empty" : inWords(key)}, not a text`;
-  return split === undefined || (splits as readonly Json[]).includes(split) ? undefined : `its split is ${inWords(split)}, not one of ${splits.join(", ")}`;
-}
-
 /** What a function of the task's author gives; what it throws is told as his. */
 function called<T>(name: string, what: string, make: () => T): T {
   try {
@@ -229,27 +223,6 @@ export function splitOf(key: string, shares: Shares): Split {
   if (position < end) return "eval";
   end += shares.train;
   return position < end || shares.warm === 0 ? "train" : "warm";
-}
-
-/** What the types say already, for tasks in JavaScript and for modules that are loaded without a compiler. */
-function checkSpec({ name, draw, rows, verify, verifier }: { readonly [part: string]: unknown }): void {
-  const is = (value: unknown): boolean => value !== undefined;
-  const fault =
-    typeof name !== "string" || name === ""
-      ? "it has no name"
-      : is(draw) === is(rows)
-        ? `${is(draw) ? "both draw and rows are" : "neither draw nor rows is"} given`
-        : is(verify) === is(verifier)
-          ? `${is(verify) ? "both verify and verifier are" : "neither verify nor verifier is"} given`
-          : [draw ?? rows, verify ?? (typeof verifier === "object" ? undefined : verifier)].some((part) => is(part) && typeof part !== "function")
-            ? "one of draw, rows and verify is no function"
-            : undefined;
-  if (fault === undefined) return;
-  throw new ConfigError({
-    place: `task ${typeof name === "string" ? name : ""}`.trim(),
-    cause: fault,
-    mend: "give a name, one of draw and rows, and one of verify and verifier",
-  });
 }
 
 function checkShares(name: string, shares: Shares): void {

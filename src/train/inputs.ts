@@ -6,7 +6,7 @@ import { namedTask } from "../tasks/catalogue.js";
 import type { Task } from "../tasks/contract.js";
 import { jsonlTask, skippedNote } from "../tasks/jsonl.js";
 import { namedVerifier } from "../verify/catalogue.js";
-import { type Verifier, verifierId } from "../verify/contract.js";
+import { type Verifier, judge as verdictOf, verifierId } from "../verify/contract.js";
 import type { VerifierSource } from "../verify/source.js";
 import { drawnProblems, type Part, partOf, type TrainConfig } from "./config.js";
 
@@ -48,6 +48,7 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
   const problems = task.problems("train", wanted, config.seed);
   checkReferences(problems, judge.verifier, placeOf(config));
   checkKeys(problems, placeOf(config));
+  await checkTotal(problems[0], judge.verifier);
   const maxTokens = config.max_tokens ?? task.maxTokens;
   if (maxTokens === undefined) {
     throw new ConfigError({
@@ -131,6 +132,7 @@ async function evaluationInputs(config: TrainConfig, task: Task, judge: Judge, n
   const problems = source.problems("eval", Math.min(config.eval.problems, size), config.eval.seed);
   checkReferences(problems, own.verifier, place);
   checkKeys(problems, place);
+  await checkTotal(problems[0], own.verifier);
   return { problems, ...own };
 }
 
@@ -158,6 +160,18 @@ function checkReferences(problems: readonly Problem[], verifier: Verifier, place
       data: { problem: key },
     });
   }
+}
+
+/** Any text gets a verdict: asked of the empty response before anything starts, since a check that throws would leave a whole run without scores. */
+async function checkTotal(problem: Problem, verifier: Verifier): Promise<void> {
+  if (verifier.deterministic !== true || problem.reference.answer === undefined) return;
+  const verdict = await verdictOf(verifier, problem, "");
+  if (verdict.kind !== "unscored" || verdict.reason !== "verifier-failed") return;
+  throw new ConfigError({
+    place: `verifier ${verifier.name}`,
+    cause: `it fails on an empty response (${verdict.evidence?.message})`,
+    mend: "let it give true, false or a verdict for any text",
+  });
 }
 
 function checkKeys(problems: readonly Problem[], place: string): void {

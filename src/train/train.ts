@@ -32,7 +32,7 @@ export interface TrainHooks {
 
 /** The configuration of a run (docs/configuration.md), where a task or an engine may also be an object of the program. */
 export interface TrainOptions extends Omit<TrainConfigInput, "task" | "engine">, TrainHooks {
-  readonly task?: TrainConfigInput["task"] | Task;
+  readonly task?: TrainConfigInput["task"] | Task | (() => Task);
   readonly engine?: TrainConfigInput["engine"] | Engine;
 }
 
@@ -191,11 +191,12 @@ function openStore(prepared: Prepared, again: boolean): Opened {
 /** Configuration and objects of the program, apart. A task of the program is recorded by name and options. */
 export function separate(options: TrainOptions): { readonly input: TrainConfigInput; readonly given: Given; readonly hooks: TrainHooks } {
   const { signal, onProgress, methods, task, engine, ...rest } = options;
-  const own = isTask(task) ? task : undefined;
+  const made: unknown = typeof task === "function" ? task() : task;
+  const own = isTask(made) ? made : undefined;
   const instance = isEngine(engine) ? engine : undefined;
   const input = {
     ...rest,
-    ...(own ? { task: { name: own.name, options: own.options } } : task === undefined ? {} : { task: task as TrainConfigInput["task"] }),
+    ...(own ? { task: { name: own.name, options: own.options } } : made === undefined ? {} : { task: made as TrainConfigInput["task"] }),
     ...(instance ? { engine: { name: instance.info.name === "table" ? "table" : "onnx" } } : engine === undefined ? {} : { engine }),
   } as TrainConfigInput;
   return {

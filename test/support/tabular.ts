@@ -3,6 +3,7 @@ import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { saveAlphabet } from "../../src/core/alphabet.js";
+import type { Tokenizer } from "../../src/core/tokenizer.js";
 import type { TableConfigInput } from "../../src/engine/table/config.js";
 import { TableEngine } from "../../src/engine/table/engine.js";
 import type { TrainOptions } from "../../src/train/train.js";
@@ -13,13 +14,13 @@ export { successor, tokenizer };
 export const scratch = (): string => mkdtempSync(join(tmpdir(), "touchstone-train-"));
 
 /** Writes a fresh table policy as a model folder: it sees the last two tokens. */
-export async function tablePolicy(config: Partial<TableConfigInput> = {}, seed = 1): Promise<string> {
+export async function tablePolicy(config: Partial<TableConfigInput> = {}, seed = 1, alphabet: Tokenizer = tokenizer): Promise<string> {
   const folder = join(scratch(), "policy");
   const engine = new TableEngine();
-  const model = { kind: "table", vocabulary: tokenizer.size, order: 2, maxTokens: 64, ...config } as never;
+  const model = { kind: "table", vocabulary: alphabet.size, order: 2, maxTokens: 64, ...config } as never;
   await engine.weights.load({ role: "policy", source: { from: "config", config: model, seed }, trainable: false });
   await engine.weights.save({ role: "policy" }, folder);
-  await saveAlphabet(tokenizer, folder);
+  await saveAlphabet(alphabet, folder);
   await engine.close();
   return folder;
 }
