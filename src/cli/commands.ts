@@ -10,6 +10,7 @@ export interface CommandEntry {
 
 export const commands: readonly CommandEntry[] = [
   { name: "start", summary: "the main job: a small policy unlearns a misconception by GRPO", load: () => import("./start.js") },
+  { name: "init", summary: "a folder with a task of your own, which trains at once", load: () => import("./init.js") },
   { name: "train", summary: "reinforcement on verified answers, by GRPO and its kin", load: () => import("./train.js") },
   { name: "sft", summary: "supervised training, on pairs or on worked solutions", load: () => import("./sft.js") },
   { name: "doctor", summary: "what this machine can do, and whether it computes right", load: () => import("./doctor.js") },
