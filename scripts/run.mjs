@@ -1,4 +1,4 @@
-// `npm run bench NAME [-- options]`: runs bench/NAME.ts; without a name lists what there is, each with the first sentence of its header.
+// `npm run bench NAME [-- options]` runs bench/NAME.ts, `npm run examples NAME` examples/NAME.ts; without a name lists what there is, each with the first sentence of its header.
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fail, node, ready, root } from "./ready.mjs";

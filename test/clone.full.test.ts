@@ -35,6 +35,14 @@ describe("a fresh clone", () => {
     expect(lastLine(tested.out)).toMatch(/^[1-9]\d* passed, 0 failed$/);
   });
 
+  it("runs an example, which imports the package by its name without a build", async () => {
+    rmSync(join(clone, "dist"), { recursive: true, force: true });
+    const ran = await npm("run", "examples", "chain", "--", "--steps", "1", "--eval-problems", "10");
+    expect(ran.code, ran.err).toBe(0);
+    expect(ran.out).toMatch(/^held-out: \d+\.\d % at step 0, \d+\.\d % at step 1$/m);
+    expect(existsSync(join(clone, "dist"))).toBe(false);
+  });
+
   it("does not install again", async () => {
     const tested = await npm("test", "--", "test/structure");
     expect(tested.err).not.toContain("Installing");

@@ -1,8 +1,9 @@
 /** The library as a program of one's own uses it: tasks in ten typed lines, checked by the compiler against the published types, and run. */
-import { rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { alphabetTokenizer } from "../src/core/alphabet.js";
+import { repository } from "./paths.js";
 import { installedProject, type Project } from "./support/project.js";
 import { tablePolicy } from "./support/tabular.js";
 
@@ -44,6 +45,8 @@ console.log(result.message, result.steps, typeof result.model);
 /** Of the global objects a program needs, only the one for its folder comes from Node: the types of the package need none. */
 const globals = "declare const process: { readonly argv: readonly string[] };\n";
 
+const strict = { target: "es2022", module: "nodenext", strict: true, noEmit: true, lib: ["es2022", "dom"] };
+
 let project: Project;
 let policy: string;
 const write = (name: string, text: string): void => writeFileSync(join(project.folder, name), text);
@@ -54,16 +57,23 @@ beforeAll(async () => {
   write("package.json", JSON.stringify({ type: "module" }));
   write("globals.d.ts", globals);
   write("problems.jsonl", [1, 2, 3, 4].map((n) => `${JSON.stringify({ question: `${n}*2`, answer: 2 * n, source: "made" })}\n`).join(""));
-  write(
-    "tsconfig.json",
-    JSON.stringify({
-      compilerOptions: { target: "es2022", module: "nodenext", strict: true, noEmit: true, types: [], lib: ["es2022", "dom"] },
-      include: ["*.ts"],
-    }),
-  );
+  write("tsconfig.json", JSON.stringify({ compilerOptions: { ...strict, types: [] }, include: ["*.ts"] }));
 });
 afterAll(() => {
   for (const folder of [project.folder, dirname(policy)]) rmSync(folder, { recursive: true, force: true });
+});
+
+describe("programs in the documents", () => {
+  it("type-check as they stand", async () => {
+    const pages = ["README.md", "docs/data.md"].flatMap((page) => [...readFileSync(join(repository, page), "utf8").matchAll(/```ts\n(.*?)```/gs)]);
+    expect(pages.length).toBeGreaterThanOrEqual(4);
+    const folder = join(project.folder, "pages");
+    mkdirSync(folder);
+    for (const [i, [, text]] of pages.entries()) writeFileSync(join(folder, `page-${i}.ts`), text as string);
+    const compilerOptions = { ...strict, types: ["node"], typeRoots: [join(repository, "node_modules", "@types")] };
+    writeFileSync(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts"] }));
+    expect(await project.tsc("-p", "pages")).toEqual({ code: 0, out: "", err: "" });
+  });
 });
 
 describe("a task of one's own", () => {
