@@ -2,7 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { faultsOf, loadProof, type Proof, proofNames, type Recorded, record, recordsFolder } from "./record.js";
+import { caseDue, faultsOf, loadProof, type Proof, proofNames, type Recorded, record, recordsFolder } from "./record.js";
 
 describe("the records in docs/proofs", () => {
   it("are one for each proof, within the limits that it declares", async () => {
@@ -60,6 +60,18 @@ describe("the check of a record", () => {
   });
 });
 
+describe("shortened cases", () => {
+  it("are there for each proof", async () => {
+    for (const name of proofNames()) expect(Object.keys((await loadProof(name)).short).length, name).toBeGreaterThan(0);
+  });
+
+  it("come round one after another, turn by turn", () => {
+    const short = Object.fromEntries(["a", "b", "c"].map((name) => [name, { limits: {}, run: async () => ({}) }]));
+    expect([7, 8, 9, 10].map((turn) => caseDue({ short }, turn))).toEqual(["b", "c", "a", "b"]);
+    expect(Object.keys(short)).toContain(caseDue({ short }));
+  });
+});
+
 describe("recording", () => {
   let folder: string;
   beforeEach(() => {
@@ -70,6 +82,7 @@ describe("recording", () => {
   const twoParts = (computed: string[], fails: boolean): Proof => ({
     claim: "Two parts add up.",
     limits: { sum: { equals: 3 } },
+    short: {},
     async run(work) {
       const first = await work.part("first", async () => {
         computed.push("first");

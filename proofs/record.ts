@@ -26,6 +26,13 @@ export interface Proof {
   readonly limits: { readonly [metric: string]: Limit };
   /** Computes the metrics. Metrics without a limit are recorded too. */
   run(work: Work): Promise<{ readonly [metric: string]: Metric }>;
+  /** Shortened cases by name, of at most two minutes each; every run of the slow tests repeats one of them, the next one at the next commit. */
+  readonly short: { readonly [name: string]: ShortCase };
+}
+
+export interface ShortCase {
+  readonly limits: Proof["limits"];
+  run(): Promise<{ readonly [metric: string]: Metric }>;
 }
 
 /** What a proof has at hand. */
@@ -139,8 +146,7 @@ export async function record(name: string, proof: Proof, options: RecordOptions 
 
 /** What is wrong with the record of a proof (as parsed from its file), a sentence each; none when it shows what the proof claims. */
 export function faultsOf(name: string, proof: Pick<Proof, "claim" | "limits">, recorded: unknown): string[] {
-  const limits = Object.entries(proof.limits);
-  if (limits.length === 0) return [`${name} declares no limit, so it shows nothing`];
+  if (Object.keys(proof.limits).length === 0) return [`${name} declares no limit, so it shows nothing`];
   if (typeof recorded !== "object" || recorded === null) return [`${name} has no record: run npm run proofs ${name}`];
   const { proof: of, claim, metrics, commit, machine: on, minutes } = recorded as Partial<Recorded>;
   const faults: string[] = [];
@@ -149,7 +155,13 @@ export function faultsOf(name: string, proof: Pick<Proof, "claim" | "limits">, r
   if (!/^[0-9a-f]{40}(\+changes)?$/.test(commit ?? "")) faults.push(`${name} was recorded without its commit`);
   if (typeof on?.processor !== "string") faults.push(`${name} was recorded without its machine`);
   if (!(typeof minutes === "number" && minutes >= 0)) faults.push(`${name} was recorded without its time`);
-  for (const [metric, limit] of limits) {
+  return [...faults, ...beyondLimits(name, proof.limits, metrics)];
+}
+
+/** Which metrics are missing or beyond their limits, a sentence each. */
+export function beyondLimits(name: string, limits: Proof["limits"], metrics: { readonly [metric: string]: Metric } | undefined): string[] {
+  const faults: string[] = [];
+  for (const [metric, limit] of Object.entries(limits)) {
     const value = metrics?.[metric];
     if (limit.atLeast === undefined && limit.atMost === undefined && limit.equals === undefined) faults.push(`${name} gives ${metric} an empty limit`);
     if (value === undefined || value === null) faults.push(`${name} did not record ${metric}`);
@@ -162,8 +174,30 @@ export function faultsOf(name: string, proof: Pick<Proof, "claim" | "limits">, r
   return faults;
 }
 
+/**
+ * Which shortened case is due: the number of commits, so that they come round in order; in a shallow clone, which cannot
+ * count, the minute of the commit. The variable `TOUCHSTONE_TURN` has precedence.
+ */
+export function turn(): number {
+  const given = process.env.TOUCHSTONE_TURN;
+  if (given !== undefined) return Number(given);
+  try {
+    if (git("rev-parse", "--is-shallow-repository") === "false") return Number(git("rev-list", "--count", "HEAD"));
+    return Math.floor(Number(git("log", "-1", "--format=%ct")) / 60);
+  } catch {
+    return 0; // Not a clone.
+  }
+}
+
+/** The name of the shortened case of a proof that is due. */
+export function caseDue({ short }: Pick<Proof, "short">, at: number = turn()): string | undefined {
+  const names = Object.keys(short);
+  return names[at % names.length];
+}
+
+const git = (...args: string[]): string => execFileSync("git", args, { cwd: here, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+
 function currentCommit(): string {
-  const git = (...args: string[]): string => execFileSync("git", args, { cwd: here, encoding: "utf8" }).trim();
   const changed = git("status", "--porcelain", "--", "../src", "../proofs", "../package-lock.json");
   return git("rev-parse", "HEAD") + (changed ? "+changes" : "");
 }
