@@ -109,6 +109,17 @@ describe("a resumed run is the run that was never interrupted, byte for byte", (
   });
 });
 
+it("a new run from the policy of a checkpoint takes its weights, to the byte, and nothing of its optimizer", async () => {
+  const first = settings();
+  const { model: trained } = await train(first);
+  const run = settings({ model: trained, steps: 2 });
+  await train(run);
+  const files = snapshot(run.out);
+  expect(files["checkpoints/00000000/policy/model.safetensors"]).toBe(whole["checkpoints/00000006/policy/model.safetensors"]);
+  expect(files["checkpoints/00000000/optimizer.safetensors"]).toBe(whole["checkpoints/00000000/optimizer.safetensors"]);
+  expect(whole["checkpoints/00000006/optimizer.safetensors"]).not.toBe(whole["checkpoints/00000000/optimizer.safetensors"]);
+});
+
 it("another seed, and only another seed, gives other rollouts", async () => {
   const again = settings();
   await train(again);
