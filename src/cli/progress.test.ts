@@ -95,4 +95,25 @@ describe("a duration", () => {
   it("has at most two units", () => {
     expect([400, 8000, 59_600, 200_000, 7_500_000, 7_200_000].map(duration)).toEqual(["0 s", "8 s", "1 min", "3 min 20 s", "2 h 5 min", "2 h"]);
   });
+
+  it("draws a picture above the bar in place of the one before, and nowhere but on a terminal", () => {
+    const stream = recorder(true);
+    const progress = new Progress({ label: "train", total: 4, stream });
+    progress.picture(["one", "two"]);
+    progress.at(1);
+    expect(stream.text()).toContain("one\ntwo\n\r\x1b[2Ktrain ");
+    stream.written.length = 0;
+    progress.picture(["uno"]);
+    progress.at(2);
+    expect(stream.text().startsWith("\r\x1b[2K\x1b[2A\x1b[Juno\n\r\x1b[2Ktrain ")).toBe(true);
+    stream.written.length = 0;
+    progress.end("done");
+    expect(stream.text()).toBe("\r\x1b[2K\x1b[1A\x1b[Jdone\n");
+    const log = recorder(false);
+    const plain = new Progress({ label: "train", total: 4, stream: log });
+    plain.picture(["one"]);
+    plain.at(1);
+    plain.end();
+    expect(log.text()).not.toContain("one");
+  });
 });

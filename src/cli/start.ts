@@ -5,6 +5,9 @@
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
+import { RunError } from "../core/errors.js";
+import { refuseUnlessWritable } from "../core/writable.js";
+import { refuseUnlessNew } from "../train/store/fresh.js";
 import { type TrainResult, train } from "../train/train.js";
 import { curve } from "./curve.js";
 import { wholeNumber } from "./flags.js";
@@ -14,10 +17,10 @@ import { posedProblems } from "./problems.js";
 import { percent, Watch } from "./watch.js";
 
 /** The starter policy: 1M parameters, 4.2 MB. docs/starters.md has the command that makes it again. */
-export const starterFolder = fileURLToPath(new URL("../../starters/chain-1M", import.meta.url));
+const starterFolder = fileURLToPath(new URL("../../starters/chain-1M", import.meta.url));
 
 /** The settings of the main job (docs/starters.md says how they were found). */
-export const mainJob = {
+const mainJob = {
   task: "chain",
   problems: 24,
   group: 8,
@@ -62,12 +65,15 @@ interface Score {
 }
 
 /** The part of right answers as `touchstone eval MODEL --task chain` measures it. */
-async function scoreOf(model: string, greedy: boolean, silent: boolean): Promise<Score> {
+async function measured(model: string, greedy: boolean, silent: boolean): Promise<Score> {
   const posed = await posedProblems({ task: mainJob.task, nProblems: heldOut }, evaluationSeed, heldOut);
   const flags = { n: 1, seed: evaluationSeed, ...(greedy ? { greedy: true as const } : {}) };
   const { evaluation } = await measure({ model, posed, flags, k: [1], silent });
-  const right = evaluation.metrics.estimates.find(({ name }) => name === "avg");
-  return { value: right?.value ?? 0, interval: [right?.interval?.low ?? 0, right?.interval?.high ?? 0] };
+  const { value, interval } = evaluation.metrics.estimates.find(({ name }) => name === "avg") ?? {};
+  if (value == null || interval == null) {
+    throw new RunError({ place: `evaluation of ${model}`, cause: "no answer could be scored", mend: "see touchstone eval, which names the reasons" });
+  }
+  return { value, interval: [interval.low, interval.high] };
 }
 
 interface Scores {
@@ -76,10 +82,12 @@ interface Scores {
 }
 
 async function scoresOf(model: string, silent: boolean): Promise<Scores> {
-  return { sampled: await scoreOf(model, false, silent), greedy: await scoreOf(model, true, silent) };
+  return { sampled: await measured(model, false, silent), greedy: await measured(model, true, silent) };
 }
 
 async function run({ steps, seed, out = freeFolder("runs/start"), json }: StartFlags): Promise<void> {
+  refuseUnlessNew(out);
+  refuseUnlessWritable(out);
   const started = performance.now();
   const silent = json === true;
   const paint = colours(process.stdout);
@@ -125,8 +133,9 @@ function jsonOf(before: Scores, after: Scores, steps: number, wall: number): { r
   };
 }
 
-function nextSteps(out: string, { steps, model }: TrainResult, wall: number): string[] {
+function nextSteps(out: string, { reason, message, steps, model }: TrainResult, wall: number): string[] {
   return [
+    ...(reason === "done" ? [] : [message]),
     `${steps} steps, ${wall.toFixed(0)} s in all. The policy is in ${model}`,
     "",
     "Look at the run:",

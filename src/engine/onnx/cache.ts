@@ -5,12 +5,6 @@
 import type { DecoderConfig } from "./config.js";
 import type { Feeds, Outputs, Sessions } from "./sessions.js";
 
-/**
- * Lengths of softmax rows that fill whole vectors, so that a longer row of masked places cannot change the order of its sum.
- * A safeguard: with the token's own score first, no processor tried so far changed a bit at other lengths either.
- */
-export const evenLength = (n: number): number => (n <= 64 ? Math.ceil(n / 16) * 16 : Math.ceil(n / 64) * 64);
-
 export class KeyValueCache {
   private readonly keys: Float32Array[];
   private readonly values: Float32Array[];
@@ -106,5 +100,5 @@ export class KeyValueCache {
   }
 }
 
-/** Together with the token's own place, whole vectors. */
+/** Together with the token's own place, whole vectors: a safeguard of the order in which the softmax sums, as evenLength is (pack.ts). */
 const capacityFor = (places: number): number => Math.ceil((places + 1) / 16) * 16 - 1;

@@ -25,8 +25,7 @@ import type {
 import { unknownHandle } from "../refuse.js";
 import type { Replica } from "../replica.js";
 import { has, lacks } from "./abilities.js";
-import { evenLength } from "./cache.js";
-import { defaultPackPlaces, pack } from "./pack.js";
+import { defaultPackPlaces, evenLength, pack } from "./pack.js";
 import { addEmbeddingGradient, backwardPack, forwardPack, hiddenOf, type PackState } from "./pass.js";
 import { Readout, type Writable } from "./readout.js";
 import { type Role, Roles, type Weighted } from "./roles.js";

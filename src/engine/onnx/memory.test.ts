@@ -46,9 +46,9 @@ describe("estimateMemory", () => {
     expect(kept.parts.head - narrow.parts.head).toBe(4 * 5 * 49152 * (Math.floor(25e6 / 49152) - 64));
   });
 
-  it("counts the cache of sampling: 46,080 bytes a token, a quarter more places than needed, and the copy while it grows", () => {
+  it("counts the cache of sampling: 46,080 bytes a token, a quarter and 16 more places than needed, and the copy while it grows", () => {
     const { parts } = estimateMemory(config, { kind: "sample", sequences: 32, length: 1000 });
-    expect(parts.cache).toBe(1.8 * 32 * 1250 * 46_080);
+    expect(parts.cache).toBeCloseTo(1.8 * 32 * 1266 * 46_080, 3);
   });
 
   it("grows with every size of the work", () => {

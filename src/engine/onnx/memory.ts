@@ -60,8 +60,8 @@ export function estimateMemory(config: DecoderConfig, work: Work, plan: MemoryPl
   const headChunk = (rows: number, arrays: number): number => number * arrays * Math.min(rows, headRows) * vocabulary;
 
   if (work.kind === "sample") {
-    // The cache grows by a quarter by copying, so at the last growth four fifths of it are there twice; it may be a quarter longer than needed.
-    const capacity = Math.ceil(1.25 * work.length);
+    // The cache grows by a quarter by copying, so at the last growth four fifths of it are there twice; it may be a quarter and one step of 16 longer than needed.
+    const capacity = Math.ceil(1.25 * work.length) + 16;
     parts.cache = 1.8 * number * work.sequences * capacity * layers * 2 * kv;
     parts.layer = work.sequences * layerForward(capacity);
     parts.head = headChunk(work.sequences, 3);

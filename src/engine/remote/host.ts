@@ -1,8 +1,10 @@
+import { dirname } from "node:path";
 import { Worker } from "node:worker_threads";
 import { errorToJson, type TouchstoneError } from "../../core/errors.js";
 import type { Engine } from "../contract.js";
 import type { Address, ErrorJson } from "./messages.js";
 import { serveEngine } from "./server.js";
+import { socketVariable } from "./spawn.js";
 
 export interface HostOptions {
   readonly create: () => Promise<Engine>;
@@ -46,23 +48,24 @@ function tellParent(readiness: Readiness): void {
 }
 
 /**
- * The engine blocks its thread for seconds, so another thread watches the pipe. It removes the socket and its empty folder,
- * since nobody else is left to, and kills the process, since a blocked thread runs no handlers.
+ * The engine blocks its thread for seconds, so another thread watches the pipe. It removes the socket, or the folder
+ * that the parent made for it, since nobody else is left to, and kills the process, since a blocked thread runs no handlers.
  */
 function watchParent(listen: Address): void {
+  const path = "path" in listen ? listen.path : undefined;
+  // A path that somebody typed may lie in any folder: only that of a parent which made one goes with all that is in it.
+  const doomed = path !== undefined && path === process.env[socketVariable] ? dirname(path) : path;
   const source = `
     const { Socket } = require("node:net");
-    const { rmSync, rmdirSync } = require("node:fs");
-    const { dirname } = require("node:path");
+    const { rmSync } = require("node:fs");
     const { workerData } = require("node:worker_threads");
     const gone = () => {
       try {
-        rmSync(workerData, { force: true });
-        rmdirSync(dirname(workerData));
+        if (workerData !== undefined) rmSync(workerData, { recursive: true, force: true });
       } catch {}
       process.kill(process.pid, "SIGKILL");
     };
     new Socket({ fd: 0 }).on("end", gone).on("close", gone).on("error", gone).resume();
   `;
-  new Worker(source, { eval: true, workerData: "path" in listen ? listen.path : "", execArgv: [] }).unref();
+  new Worker(source, { eval: true, workerData: doomed, execArgv: [] }).unref();
 }

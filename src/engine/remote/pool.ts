@@ -46,8 +46,7 @@ export class PoolEngine implements Engine {
   readonly info: EngineInfo;
   private readonly primary: Replica;
   private readonly passes = new Map<string, Pass>();
-  /** Where gradients are exchanged, made with the first step. */
-  private folder: string | undefined;
+  private ownFolder = false;
   private nextPass = 1;
   private readonly models = new Map<string, Promise<ModelInfo>>();
   /** Changes of the weights happen one after another and before what is called later, so that all copies stay equal. */
@@ -58,7 +57,11 @@ export class PoolEngine implements Engine {
   private broken: { readonly error: unknown } | undefined;
 
   /** `workers` must be equal: the same engine with the same models, loaded through this pool or before. */
-  constructor(private readonly workers: readonly Replica[]) {
+  constructor(
+    private readonly workers: readonly Replica[],
+    /** Where gradients are exchanged, if somebody else removes it; else one is made with the first step. */
+    private folder?: string,
+  ) {
     const [primary] = workers;
     if (!primary) throw new ArgumentError({ place: "engine pool", cause: "it has no workers", mend: "give at least one" });
     this.primary = primary;
@@ -181,7 +184,7 @@ export class PoolEngine implements Engine {
 
   async close(): Promise<void> {
     await Promise.all(this.workers.map((worker) => worker.close()));
-    if (this.folder) rmSync(this.folder, { recursive: true, force: true });
+    if (this.folder && this.ownFolder) rmSync(this.folder, { recursive: true, force: true });
   }
 
   private pass(call: string, handle: string): Pass {
@@ -192,8 +195,12 @@ export class PoolEngine implements Engine {
 
   /** Has every worker write its gradient; the files of those that have one, in worker order, whatever is ready first. */
   private async gradientFiles(set: ParameterSet): Promise<string[]> {
-    this.folder ??= mkdtempSync(join(tmpdir(), "touchstone-"));
-    const files = this.workers.map((_, k) => join(this.folder as string, `gradient-${k}`));
+    if (this.folder === undefined) {
+      this.folder = mkdtempSync(join(tmpdir(), "touchstone-"));
+      this.ownFolder = true;
+    }
+    const { folder } = this;
+    const files = this.workers.map((_, k) => join(folder, `gradient-${k}`));
     const written = await Promise.all(this.workers.map((worker, k) => worker.exportGradient(set, files[k])));
     return files.filter((_, k) => written[k]);
   }

@@ -1,7 +1,8 @@
 import { spawn } from "node:child_process";
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { dirname } from "node:path";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { afterEach, describe, expect, it } from "vitest";
@@ -82,16 +83,31 @@ describe("an engine process", () => {
     expect(await (await loaded(await start())).score([sequence()])).toHaveLength(1);
   });
 
-  it("is gone a second after its parent was killed, even while it computes, and its socket with it", async () => {
+  it("is gone a second after its parent was killed, even while it computes, and its socket with it and what lies beside it", async () => {
     const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
     const parent = spawn(process.execPath, ["--import", tsx, fileURLToPath(new URL("../../../test/remote/parent.ts", import.meta.url))]);
     const lines = createInterface({ input: parent.stdout })[Symbol.asyncIterator]();
     const pid = Number((await lines.next()).value);
     const socket = (await lines.next()).value as string;
     expect(alive(pid) && existsSync(socket)).toBe(true);
+    writeFileSync(join(dirname(socket), "gradient-0"), "a pool's");
     parent.kill("SIGKILL");
     expect(await goneAfter(pid)).toBeLessThan(1000);
     expect(existsSync(dirname(socket))).toBe(false);
+  });
+
+  it("leaves the folder of a socket that was named by hand alone", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "touchstone-test-"));
+    writeFileSync(join(folder, "mine"), "a user's");
+    const socket = join(folder, "s");
+    const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
+    const main = fileURLToPath(new URL("../../cli/main.ts", import.meta.url));
+    const holder = spawn(process.execPath, ["--import", tsx, main, "engine", "--listen", socket, "--json"]);
+    const { pid } = JSON.parse((await createInterface({ input: holder.stdout })[Symbol.asyncIterator]().next()).value as string) as { pid: number };
+    holder.kill("SIGKILL");
+    expect(await goneAfter(pid)).toBeLessThan(1000);
+    expect(readdirSync(folder)).toEqual(["mine"]);
+    rmSync(folder, { recursive: true });
   });
 
   it("removes its socket when it is closed, and when it is killed", async () => {

@@ -62,7 +62,8 @@ export async function spawnPool(options: SpawnOptions): Promise<PoolEngine> {
     await Promise.all(engines.map((engine) => engine.close()));
     throw failed.reason;
   }
-  return new PoolEngine(engines);
+  // The folder of a socket goes with its process and with this one, however either ends, and the gradients in it.
+  return new PoolEngine(engines, process.platform === "win32" ? undefined : dirname((engines[0] as RemoteEngine).address));
 }
 
 /** One child process with its socket and the last lines that it printed. */
