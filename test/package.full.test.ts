@@ -33,7 +33,7 @@ describe("the package", () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("holds the compiled command and the library, and neither tests nor sources", async () => {
+  it("holds the compiled command, the library and the starter, and neither tests nor sources", async () => {
     const [tarball] = readdirSync(folder).filter((name) => name.endsWith(".tgz"));
     const list = await run("tar", ["-tzf", join(folder, tarball)]);
     const files = list.out.split("\n").filter(Boolean);
@@ -44,10 +44,11 @@ describe("the package", () => {
       "package/dist/index.js",
       "package/dist/index.d.ts",
       "package/dist/cli/main.js",
+      "package/starters/chain-1M/model.safetensors",
     ]) {
       expect(files).toContain(file);
     }
-    expect(files.filter((file) => !/^package\/(dist\/|package\.json$|LICENSE$|README\.md$)/.test(file) || /\.test\./.test(file))).toEqual([]);
+    expect(files.filter((file) => !/^package\/(dist\/|starters\/|package\.json$|LICENSE$|README\.md$)/.test(file) || /\.test\./.test(file))).toEqual([]);
   });
 
   it("has a dependency whose postinstall fails here, which is what the next tests are about", async () => {

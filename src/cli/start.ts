@@ -26,9 +26,11 @@ const mainJob = {
   group: 8,
   minibatches: 4,
   lr: 1.5e-4,
-  schedule: { kind: "linear", warmup: 16 },
   checkpoint: { every: 50 },
 } as const;
+
+/** The rate climbs in 16 updates, of a very short run in fewer, and falls to 0. */
+const schedule = (steps: number) => ({ kind: "linear", warmup: Math.min(16, steps * mainJob.minibatches - 1) }) as const;
 
 /** Problems of the evaluation before and after: those of `touchstone eval` without flags. */
 const heldOut = 1000;
@@ -99,7 +101,7 @@ async function run({ steps, seed, out = freeFolder("runs/start"), json }: StartF
   const watch = new Watch(silent);
   let result: TrainResult;
   try {
-    result = await train({ ...mainJob, model: starterFolder, out, steps, seed, ...watch.hooks });
+    result = await train({ ...mainJob, schedule: schedule(steps), model: starterFolder, out, steps, seed, ...watch.hooks });
   } finally {
     watch.end();
   }
