@@ -3,38 +3,15 @@
  * misconception, is trained by GRPO on verified answers and measured on problems that neither training has seen.
  */
 import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
-import { RunError } from "../core/errors.js";
 import { refuseUnlessWritable } from "../core/writable.js";
 import { refuseUnlessNew } from "../train/store/fresh.js";
 import { type TrainResult, train } from "../train/train.js";
 import { curve } from "./curve.js";
 import { wholeNumber } from "./flags.js";
-import { measure } from "./measure.js";
+import { heldOut, mainJob, rightAnswers, type Score, starterFolder } from "./main-job.js";
 import { colours, print } from "./output.js";
-import { posedProblems } from "./problems.js";
 import { percent, Watch } from "./watch.js";
-
-/** The starter policy: 1M parameters, 4.2 MB. docs/starters.md has the command that makes it again. */
-const starterFolder = fileURLToPath(new URL("../../starters/chain-1M", import.meta.url));
-
-/** The settings of the main job (docs/starters.md says how they were found). */
-const mainJob = {
-  task: "chain",
-  problems: 24,
-  group: 8,
-  minibatches: 4,
-  lr: 1.5e-4,
-  checkpoint: { every: 50 },
-} as const;
-
-/** The rate climbs in 16 updates, of a very short run in fewer, and falls to 0. */
-const schedule = (steps: number) => ({ kind: "linear", warmup: Math.min(16, steps * mainJob.minibatches - 1) }) as const;
-
-/** Problems of the evaluation before and after: those of `touchstone eval` without flags. */
-const heldOut = 1000;
-const evaluationSeed = 0;
 
 interface StartFlags {
   readonly steps: number;
@@ -61,30 +38,13 @@ Example:
     .action(run);
 }
 
-interface Score {
-  readonly value: number;
-  readonly interval: readonly [number, number];
-}
-
-/** The part of right answers as `touchstone eval MODEL --task chain` measures it. */
-async function measured(model: string, greedy: boolean, silent: boolean): Promise<Score> {
-  const posed = await posedProblems({ task: mainJob.task, nProblems: heldOut }, evaluationSeed, heldOut);
-  const flags = { n: 1, seed: evaluationSeed, ...(greedy ? { greedy: true as const } : {}) };
-  const { evaluation } = await measure({ model, posed, flags, k: [1], silent });
-  const { value, interval } = evaluation.metrics.estimates.find(({ name }) => name === "avg") ?? {};
-  if (value == null || interval == null) {
-    throw new RunError({ place: `evaluation of ${model}`, cause: "no answer could be scored", mend: "see touchstone eval, which names the reasons" });
-  }
-  return { value, interval: [interval.low, interval.high] };
-}
-
 interface Scores {
   readonly sampled: Score;
   readonly greedy: Score;
 }
 
 async function scoresOf(model: string, silent: boolean): Promise<Scores> {
-  return { sampled: await measured(model, false, silent), greedy: await measured(model, true, silent) };
+  return { sampled: await rightAnswers(model, false, silent), greedy: await rightAnswers(model, true, silent) };
 }
 
 async function run({ steps, seed, out = freeFolder("runs/start"), json }: StartFlags): Promise<void> {
@@ -101,7 +61,7 @@ async function run({ steps, seed, out = freeFolder("runs/start"), json }: StartF
   const watch = new Watch(silent);
   let result: TrainResult;
   try {
-    result = await train({ ...mainJob, schedule: schedule(steps), model: starterFolder, out, steps, seed, ...watch.hooks });
+    result = await train({ ...mainJob(steps), out, seed, ...watch.hooks });
   } finally {
     watch.end();
   }
