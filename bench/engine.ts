@@ -5,27 +5,16 @@
  *
  *     npm run bench engine [-- 135M 1M 100k] [-- --rounds 3]
  */
-import { execFile, fork } from "node:child_process";
-import { existsSync } from "node:fs";
-import { availableParallelism, totalmem } from "node:os";
+import { fork } from "node:child_process";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
-import { allocatorSettings } from "../src/engine/remote/spawn.js";
+import { allocator, best, median, peer, peersSaid, say, share, steady, sum } from "./lib/peers.js";
 import { modelFlops, type ShapeName, shapes } from "./lib/shapes.js";
 import type { Found, Work } from "./lib/worker.js";
 
 const cores = availableParallelism();
 const here = fileURLToPath(new URL(".", import.meta.url));
-const peers = process.env.TOUCHSTONE_PEERS ?? join(here, "peers", "venv");
-const python = join(peers, "bin", "python");
-/** The peers' own settings (bench/peers/common.py), for both sides. */
-const allocator = {
-  ...allocatorSettings(totalmem(), 1),
-  MALLOC_TOP_PAD_: "268435456",
-  MALLOC_MMAP_THRESHOLD_: "17179869184",
-  MALLOC_TRIM_THRESHOLD_: "34359738368",
-};
 
 /** Runs equal workers at the same time. */
 async function measure(works: readonly Work[]): Promise<Found[]> {
@@ -43,25 +32,12 @@ async function measure(works: readonly Work[]): Promise<Found[]> {
   return (await Promise.all(results)) as Found[];
 }
 
-const sum = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0);
-const best = (values: readonly number[]): number => Math.min(...values);
-const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)];
-
 /** The product rate of all workers together, and whether it moved by over 15 %. */
-function gemm(found: readonly Found[]): { rate: number; steady: boolean } {
+function gemm(found: readonly Found[]): { rate: number; still: boolean } {
   const before = sum(found.map((f) => f.gemm[0]));
   const after = sum(found.map((f) => f.gemm[1]));
-  return { rate: Math.max(before, after), steady: Math.abs(before - after) / Math.max(before, after) <= 0.15 };
+  return { rate: Math.max(before, after), still: steady(before, after) };
 }
-
-async function peer(script: string, args: readonly string[]): Promise<{ readonly [key: string]: number } | undefined> {
-  if (!existsSync(python)) return undefined;
-  const { stdout } = await promisify(execFile)(python, [join(here, "peers", script), ...args], { maxBuffer: 2 ** 24 });
-  return JSON.parse(stdout.trim().split("\n").at(-1) as string) as { readonly [key: string]: number };
-}
-
-const say = (...cells: (string | number)[]) => console.log(cells.join("  "));
-const share = (x: number): string => `${(100 * x).toFixed(0)} %`;
 
 interface Training {
   readonly shape: ShapeName;
@@ -89,7 +65,7 @@ async function training(row: Training, rounds: number): Promise<void> {
   const ratios: number[] = [];
   for (let round = 0; round < rounds; round++) {
     const found = await measure(works);
-    const { rate, steady } = gemm(found);
+    const { rate, still } = gemm(found);
     const ms = Math.max(...found.map((f) => best(f.ms)));
     const optimizer = Math.max(...found.map((f) => best(f.optimizerMs)));
     const flops = modelFlops(shape, batch, tokens) / ms / 1e6;
@@ -104,11 +80,11 @@ async function training(row: Training, rounds: number): Promise<void> {
       shape === "135M" ? "4" : "30",
     ]);
     const torch = other?.fwd_bwd_ms_best;
-    if (torch && steady) ratios.push(torch / ms);
+    if (torch && still) ratios.push(torch / ms);
     say(
       `train ${shape} ${batch}x${tokens} ${activations}`,
       `${ms.toFixed(1)} ms`,
-      `${flops.toFixed(0)} GFLOP/s = ${share(flops / rate)} of ${rate.toFixed(0)}${steady ? "" : " (void: the rate moved)"}`,
+      `${flops.toFixed(0)} GFLOP/s = ${share(flops / rate)} of ${rate.toFixed(0)}${still ? "" : " (void: the rate moved)"}`,
       `optimizer ${share(optimizer / ms)}`,
       `peak ${Math.max(...found.map((f) => f.peakGb)).toFixed(2)} GB`,
       torch ? `PyTorch ${torch.toFixed(1)} ms` : "no PyTorch here",
@@ -160,7 +136,7 @@ const at = args.indexOf("--rounds");
 const rounds = at < 0 ? 1 : Number(args[at + 1]);
 const wanted = args.filter((arg) => arg in shapes);
 const all = (shape: string) => wanted.length === 0 || wanted.includes(shape);
-say(`${cores} cores; peers: ${existsSync(python) ? peers : "not here (bench/peers/README.md says how to install them)"}`);
+say(`${cores} cores; peers: ${peersSaid}`);
 for (const row of trainings) if (all(row.shape)) await training(row, rounds);
 for (const [shape, batch] of [
   ["135M", 32],
