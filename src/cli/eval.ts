@@ -63,7 +63,7 @@ async function fromModel(model: string, flags: EvalFlags): Promise<void> {
       mend: "give --n 1 and --k 1, or leave --greedy out",
     });
   if (flags.store !== undefined) await checkNewStore(flags.store);
-  const posed = await posedProblems(flags, flags.seed ?? 0, defaultProblems);
+  const posed = await posedProblems(flags, flags.seed ?? 0, defaultProblems, "test");
   const { evaluation, conditions, wallMs } = await measure({ model, posed, flags: { ...flags, n }, k, silent: flags.json === true });
   const { samples, metrics } = evaluation;
   if (flags.store !== undefined) await writeStore(flags.store, conditions, posed.problems, samples);

@@ -7,7 +7,8 @@ import type { Problem } from "../core/problem.js";
 import { unscored } from "../core/verdict.js";
 import { namedTask } from "../tasks/catalogue.js";
 import { type Split, splits, type Task } from "../tasks/contract.js";
-import { jsonlOptions, jsonlTask, skippedNote } from "../tasks/jsonl.js";
+import { dataTask } from "../tasks/data.js";
+import { dataOptions } from "../tasks/data-options.js";
 import { namedVerifier, verifierNames } from "../verify/catalogue.js";
 import type { Verifier } from "../verify/contract.js";
 import { verifierOf } from "../verify/simple.js";
@@ -43,8 +44,8 @@ export function problemOptions(command: Command): Command {
   return command
     .option("--task <name>", "task by name (chain), or path of a module that exports one")
     .option("--task-options <json>", "options of the task", jsonObject("--task-options"))
-    .option("--data <file>", "JSONL file with a prompt and an answer a line; needs --verifier")
-    .option("--data-options <json>", "columns and the like (prompt_column, answer_column, system, eval_share, bad_rows)", jsonObject("--data-options"))
+    .option("--data <file>", "JSONL or Parquet file, or data folder, with a prompt and an answer a row; needs --verifier")
+    .option("--data-options <json>", "columns and the like (prompt_column, answer_column, system, split, where, bad_rows)", jsonObject("--data-options"))
     .addOption(new Option("--split <name>", "split of the task or file (default: eval)").choices(splits))
     .option("--n-problems <count>", "how many problems", wholeNumber("--n-problems", 1))
     .option("--verifier <name>", `who judges instead of the task's own: ${verifierNames.join(", ")}`)
@@ -58,8 +59,8 @@ export async function chosenVerifier({ verifier, verifierOptions }: ProblemFlags
   throw new ConfigError({ place: "option --verifier-options", cause: "there is no --verifier to take them", mend: "name the verifier, or leave them out" });
 }
 
-/** The problems that the flags name; `count` is how many there are without --n-problems, as far as the split has them. Throws before anything is sampled. */
-export async function posedProblems(flags: ProblemFlags, seed: number, count: number): Promise<Posed> {
+/** The problems that the flags name; `count` is how many there are without --n-problems, as far as the split has them; `folderSplit` is read of a data folder unless the options name another. Throws before anything is sampled. */
+export async function posedProblems(flags: ProblemFlags, seed: number, count: number, folderSplit: "train" | "test" = "train"): Promise<Posed> {
   const named = [flags.task && "--task", flags.data && "--data", flags.prompt && "--prompt"].filter((flag) => flag !== undefined);
   if (named.length !== 1) {
     const cause = named.length === 0 ? "no problems are named" : `${named.join(" and ")} are given together`;
@@ -86,9 +87,10 @@ export async function posedProblems(flags: ProblemFlags, seed: number, count: nu
     });
   }
   // The whole file unless a share of it was held out.
-  const options = parseOptions(jsonlOptions, { eval_share: 1, ...flags.dataOptions, file: flags.data }, "option --data-options");
-  const { task, skipped } = jsonlTask(options, chosen.verifier);
-  return { ...fromTask(task, flags, seed, count), ...chosen, notes: skippedNote(options.file, skipped) };
+  const share = flags.dataOptions?.eval_split === undefined ? { eval_share: 1 } : {};
+  const options = parseOptions(dataOptions, { ...share, ...flags.dataOptions, file: flags.data }, "option --data-options");
+  const { task, notes } = await dataTask(options, chosen.verifier, { split: folderSplit, place: "option --data-options" });
+  return { ...fromTask(task, flags, seed, count), ...chosen, notes };
 }
 
 function fromTask(task: Task, { split = "eval", nProblems }: ProblemFlags, seed: number, count: number): Pick<Posed, "problems" | "task" | "maxTokens"> {

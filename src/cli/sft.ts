@@ -43,7 +43,7 @@ export function define(command: Command): void {
   command
     .option("--task <name>", "learn the worked solutions of a task (chain, or path of a module)")
     .option("--task-options <json>", "options of the task", jsonObject("--task-options"))
-    .option("--data <file>", "learn the pairs of a JSONL file instead")
+    .option("--data <file>", "learn the pairs of a JSONL or Parquet file instead")
     .option("--prompt-column <name>", "its column of prompts: texts or lists of messages", "prompt")
     .option("--response-column <name>", "its column of responses", "response")
     .option("--model <folder>", `begin with this policy: ${modelHelp}`)

@@ -55,7 +55,7 @@ export function trainOptions(command: Command): Command {
     .option("--out <folder>", "folder of the run; new or empty")
     .option("--task <name>", "task by name (chain), or path of a module that exports one")
     .option("--task-options <json>", "options of the task", jsonObject("--task-options"))
-    .option("--data <file>", "JSONL file with a prompt and an answer a line; needs --verifier")
+    .option("--data <file>", "JSONL or Parquet file, or data folder, with a prompt and an answer a row; needs --verifier")
     .option("--prompt-column <name>", "its column of prompts (default: prompt)")
     .option("--answer-column <name>", "its column of answers (default: answer)")
     .option("--key-column <name>", "its column of stable keys (default: a hash of the prompt)")

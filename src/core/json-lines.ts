@@ -49,9 +49,8 @@ function recordOf(text: string): { readonly record: JsonRecord; readonly fault?:
   return { record: value as JsonRecord };
 }
 
-/** That a record lacks a column, with the one that was meant. */
-export function missingColumn(record: JsonRecord, column: string): string {
-  const columns = Object.keys(record);
+/** That a record lacks a column, with the one that was meant among those of the file, or else its own. */
+export function missingColumn(record: JsonRecord, column: string, columns: readonly string[] = Object.keys(record)): string {
   const near = nearestName(column, columns);
   if (columns.length === 0) return `it has no column "${column}" (it is an empty object)`;
   return `it has no column "${column}" (${near === undefined ? `its columns: ${columns.join(", ").slice(0, 200)}` : `did you mean "${near}"?`})`;
@@ -102,16 +101,18 @@ export function inWords(value: Json): string {
 const listed = 5;
 const kept = 1000;
 
-/** The bad lines of a file: the first ones in words, all of them counted. */
+/** The bad lines of a file: the first ones in words, all of them counted. A Parquet file has rows. */
 export class LineFaults {
   readonly texts: string[] = [];
   count = 0;
+
+  constructor(private readonly word: "line" | "row" = "line") {}
 
   add(number: number, fault: string): void {
     this.count++;
     if (this.texts.length >= kept) return;
     const [, column, rest] = /^(column \d+): (.*)$/s.exec(fault) ?? [];
-    this.texts.push(column === undefined ? `line ${number}: ${fault}` : `line ${number}, ${column}: ${rest}`);
+    this.texts.push(column === undefined ? `${this.word} ${number}: ${fault}` : `${this.word} ${number}, ${column}: ${rest}`);
   }
 
   /** The error that lists them. */
@@ -119,7 +120,7 @@ export class LineFaults {
     const more = this.count > listed ? `; and ${this.count - listed} more` : "";
     return new DataError({
       place: file,
-      cause: `${this.count} of ${lines} lines cannot be used (${this.texts.slice(0, listed).join("; ")}${more})`,
+      cause: `${this.count} of ${lines} ${this.word}s cannot be used (${this.texts.slice(0, listed).join("; ")}${more})`,
       mend,
       data: { faults: this.texts },
     });

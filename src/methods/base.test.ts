@@ -2,9 +2,8 @@ import { describe, expect, it } from "vitest";
 import { batch, group, rewarded, row } from "../../test/support/batch.js";
 import { ArgumentError } from "../core/errors.js";
 import type { Problem } from "../core/problem.js";
-import { randomKey } from "../core/random.js";
 import { accept, partial, reject, unscored } from "../core/verdict.js";
-import { fixedGroups, plainAnswers, shuffledEpochs, verdictReward } from "./base.js";
+import { fixedGroups, plainAnswers, verdictReward } from "./base.js";
 import { Cells } from "./cell.js";
 import { coefficientsOf } from "./coefficients.js";
 import type { Lab, Method, Request, Step } from "./contract.js";
@@ -12,40 +11,6 @@ import { grpo, grpoOptions } from "./grpo/grpo.js";
 import { compose, resolve } from "./resolve.js";
 
 const problem = (key: string): Problem => ({ key, prompt: [], reference: { state: "gold", version: 0 } });
-const pool = ["a", "b", "c", "d", "e"].map(problem);
-const labOf = (seed: number): Lab =>
-  ({
-    problems: { size: pool.length, get: (i: number) => pool[i] },
-    key: (meaning: object) => randomKey({ seed, purpose: "shuffle", ...meaning }),
-  }) as unknown as Lab;
-const keys = (problems: readonly Problem[]) => problems.map((p) => p.key);
-
-describe("selection in shuffled epochs", () => {
-  it("hands out every problem once an epoch, each epoch in its own order", async () => {
-    const select = shuffledEpochs(new Cells().cell("s", { cursor: 0 }));
-    const first = keys(await select.propose(5, labOf(1)));
-    const second = keys(await select.propose(5, labOf(1)));
-    expect([...first].sort()).toEqual(["a", "b", "c", "d", "e"]);
-    expect([...second].sort()).toEqual(["a", "b", "c", "d", "e"]);
-    expect(second).not.toEqual(first);
-  });
-
-  it("goes on at any position, across the boundary of an epoch, from the cursor alone", async () => {
-    const whole = keys(await shuffledEpochs(new Cells().cell("s", { cursor: 0 })).propose(15, labOf(3)));
-    for (let cut = 0; cut <= 15; cut++) {
-      const resumed = shuffledEpochs(new Cells().cell("s", { cursor: cut }));
-      expect(keys(await resumed.propose(15 - cut, labOf(3)))).toEqual(whole.slice(cut));
-    }
-  });
-
-  it("depends on the seed", async () => {
-    const orders = await Promise.all(
-      [1, 2, 3, 4].map(async (seed) => keys(await shuffledEpochs(new Cells().cell("s", { cursor: 0 })).propose(5, labOf(seed))).join("")),
-    );
-    expect(new Set(orders).size).toBeGreaterThan(1);
-  });
-});
-
 it("rollout: one group a problem in order of proposal, members in order whatever order they finish in", async () => {
   const step: Step = {
     step: 7,

@@ -1,38 +1,9 @@
-/** GRPO's answers to the slots of selection and rollout: shuffled epochs, a fixed number of answers a problem, one plain answer at a time. */
-import { ConfigError } from "../core/errors.js";
+/** GRPO's answers to the slots of rollout and reward: a fixed number of answers a problem, one plain answer at a time, the verdict's number. */
 import type { Problem } from "../core/problem.js";
-import { Stream } from "../core/random.js";
 import type { Group, Trajectory } from "../core/trajectory.js";
 import { scoreOf } from "../core/verdict.js";
-import type { Cell } from "./cell.js";
-import type { Lab, OneSlots, Rewards } from "./contract.js";
+import type { OneSlots, Rewards } from "./contract.js";
 import { rowsOf } from "./credit.js";
-
-/** Problems in shuffled order, epoch after epoch; each epoch has its own order. The state is the number of problems handed out. */
-export function shuffledEpochs(state: Cell<{ readonly cursor: number }>): OneSlots["select"] {
-  let known: { epoch: number; order: number[] } | undefined;
-  const orderOf = (epoch: number, lab: Lab) => {
-    if (known?.epoch !== epoch) {
-      const indices = Array.from({ length: lab.problems.size }, (_, i) => i);
-      known = { epoch, order: new Stream(lab.key({ purpose: "shuffle", step: epoch })).shuffle(indices) };
-    }
-    return known.order;
-  };
-  return {
-    propose(n, lab) {
-      const { size } = lab.problems;
-      if (size === 0) throw new ConfigError({ place: "data", cause: "it has no problem", mend: "give at least one" });
-      const { cursor } = state.get();
-      const proposed = Array.from({ length: n }, (_, i) => {
-        const position = cursor + i;
-        return lab.problems.get(orderOf(Math.floor(position / size), lab)[position % size] as number);
-      });
-      state.set({ cursor: cursor + n });
-      return proposed;
-    },
-    learn() {},
-  };
-}
 
 /** A group from a problem and its answers, members in order. The key is unique in the run as long as a step takes a problem once. */
 export function groupOf(step: number, problem: Problem, trajectories: readonly Trajectory[]): Group {

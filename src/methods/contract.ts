@@ -49,6 +49,10 @@ export interface Settings {
 export interface ProblemSource {
   readonly size: number;
   get(index: number): Problem;
+  /** Sources among which each place of a batch is drawn, with their weights and the indices of their problems; absent: all are one set. */
+  readonly mixture?: readonly { readonly name: string; readonly weight: number; readonly indices: readonly number[] }[];
+  /** How often each problem is to come up, relative to the others; absent: all alike. */
+  readonly weights?: readonly number[];
 }
 
 /** What tokens were spent for (C23). */

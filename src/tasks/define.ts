@@ -206,7 +206,7 @@ function problemOf(name: string, row: Row): Problem {
   const prompt = typeof row.prompt === "string" ? [{ role: "user", content: row.prompt } as const] : row.prompt;
   const privileged = row.solution === undefined ? row.privileged : { solution: row.solution, ...row.privileged };
   const problem: Problem = Object.freeze({
-    key: row.key ?? hashJson({ task: name, prompt: prompt.map(({ role, content }) => [role, content]) }).slice(0, 20),
+    key: row.key ?? problemKey(name, prompt),
     prompt,
     reference: row.answer === undefined ? { state: "none", version: 0 } : { state: "gold", answer: row.answer, version: 0 },
     ...(privileged && { privileged }),
@@ -214,6 +214,12 @@ function problemOf(name: string, row: Row): Problem {
   } satisfies Problem);
   if (row.place !== undefined) notePlace(problem, row.place);
   return problem;
+}
+
+/** The key of a row without one: a hash of task and prompt. */
+export function problemKey(task: string, prompt: Row["prompt"]): string {
+  const messages = typeof prompt === "string" ? [{ role: "user", content: prompt }] : prompt;
+  return hashJson({ task, prompt: messages.map(({ role, content }) => [role, content]) }).slice(0, 20);
 }
 
 /** The split of a key: its hash as a number from 0 to 1, against the shares one after another. It depends on no seed, so no two runs can mix splits. */

@@ -6,6 +6,7 @@ import { ConfigError, TouchstoneError } from "../core/errors.js";
 import { deepest, placeIn, readJson } from "../core/json-text.js";
 import { describeThrown, isModulePath, loadModule, moduleUrl } from "../core/load.js";
 import { readText } from "../core/text-file.js";
+import { withPaths } from "../tasks/data-options.js";
 
 /** A configuration as it was written, not yet checked. */
 export type Written = { [key: string]: unknown };
@@ -129,8 +130,9 @@ function fromFolder(written: Written, folder: string): Written {
   const result: Written = { ...written };
   for (const key of ["model", "out", "reference"]) if (key in result) result[key] = path(result[key]);
   if ("task" in result) result.task = task(result.task);
-  if ("data" in result) result.data = inside(result.data, "file");
+  const data = (value: unknown): unknown => (typeof value === "object" && value !== null ? withPaths(value, (text) => path(text) as string) : value);
+  if ("data" in result) result.data = data(result.data);
   const evaluation = result.eval;
-  if (typeof evaluation === "object" && evaluation !== null && "data" in evaluation) result.eval = { ...evaluation, data: inside(evaluation.data, "file") };
+  if (typeof evaluation === "object" && evaluation !== null && "data" in evaluation) result.eval = { ...evaluation, data: data(evaluation.data) };
   return result;
 }

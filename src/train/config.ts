@@ -1,6 +1,6 @@
 /** The configuration of a training run: strict, each option with its default. */
 import { z } from "zod";
-import { jsonlOptions } from "../tasks/jsonl.js";
+import { dataOptions } from "../tasks/data-options.js";
 import { json } from "./store/schema.js";
 
 const count = z.int().min(1);
@@ -42,7 +42,7 @@ const evaluation = z.strictObject({
   temperature: z.number().gt(0).default(1).describe("Temperature of these answers."),
   greedy: z.boolean().default(false).describe("Measure the most likely answer instead of a drawn one."),
   verifier: part.optional().describe("Evaluation's own verifier; absent: that of the task or data."),
-  data: jsonlOptions.optional().describe("Evaluation's own file; absent: the part of task or data that is held out."),
+  data: dataOptions.optional().describe("Evaluation's own file; absent: the part of task or data that is held out."),
   seed: z.int().default(0).describe("Seed of the choice of problems and of the draws; the same at every evaluation."),
   on_failure: z.enum(["continue", "stop"]).default("continue").describe("Whether training goes on when an evaluation fails; the failure is recorded."),
 });
@@ -68,7 +68,7 @@ export const trainConfig = z.strictObject({
   model: z.string().min(1).describe("Folder of the policy to start from."),
   out: z.string().min(1).describe("Folder of the run; it must be new or empty."),
   task: part.optional().describe("A task by name or by the path of a module; or give data."),
-  data: jsonlOptions.optional().describe("A JSONL file with mapped columns; or give a task."),
+  data: dataOptions.optional().describe("Files with mapped columns; or give a task."),
   verifier: part.optional().describe("Verifier by name; needed with data, instead of the task's own with a task."),
   method: z
     .union([method, z.array(method).min(1)])

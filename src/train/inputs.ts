@@ -4,7 +4,8 @@ import { hashJson, type Json } from "../core/json.js";
 import { type Problem, placeOfProblem } from "../core/problem.js";
 import { namedTask } from "../tasks/catalogue.js";
 import type { Task } from "../tasks/contract.js";
-import { jsonlTask, skippedNote } from "../tasks/jsonl.js";
+import { dataTask, type Share } from "../tasks/data.js";
+import { placeOfData } from "../tasks/data-options.js";
 import { namedVerifier } from "../verify/catalogue.js";
 import { type Verifier, judge as verdictOf, verifierId } from "../verify/contract.js";
 import type { VerifierSource } from "../verify/source.js";
@@ -14,6 +15,8 @@ export interface Inputs {
   readonly problems: readonly Problem[];
   readonly verifier: Verifier;
   readonly source?: VerifierSource;
+  /** How the sources of the problems share the places of a batch; absent: as their numbers are. */
+  readonly mixture?: readonly Share[];
   /** Present when the run is evaluated. */
   readonly evaluation?: { readonly problems: readonly Problem[]; readonly verifier: Verifier; readonly source?: VerifierSource };
   /** The task's own, for policies that start from nothing. */
@@ -31,10 +34,16 @@ interface Judge {
   readonly source?: VerifierSource;
 }
 
+interface Training {
+  readonly task: Task;
+  readonly judge: Judge;
+  readonly mixture?: readonly Share[];
+}
+
 /** Loads tasks, files and verifiers. `given`: a task made in the program. Throws ConfigError or DataError in one sentence. */
 export async function loadInputs(config: TrainConfig, given: Task | undefined): Promise<Inputs> {
   const notes: string[] = [];
-  const { task, judge } = await trainingTask(config, given, notes);
+  const { task, judge, mixture } = await trainingTask(config, given, notes);
   const size = task.size("train");
   if (size === 0) throw new DataError({ place: placeOf(config), cause: "it has no problem to train on", mend: "lower eval_share, or give more problems" });
   const wanted = config.train_problems ?? (Number.isFinite(size) ? size : Math.min(config.steps * config.problems, Math.max(drawnProblems, config.problems)));
@@ -76,6 +85,7 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
     ...(evaluation ? { evaluation } : {}),
     ...(task.tokenizer ? { tokenizer: task.tokenizer } : {}),
     config: resolved,
+    ...(mixture && { mixture }),
     data: hashJson(identity as unknown as Json),
     notes,
   };
@@ -84,10 +94,10 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
 const publicJson = (problem: Problem): Json => problem as unknown as Json;
 
 function placeOf({ task, data }: TrainConfig): string {
-  return data !== undefined ? data.file : `task ${task === undefined ? "" : partOf(task).name}`;
+  return data !== undefined ? placeOfData(data) : `task ${task === undefined ? "" : partOf(task).name}`;
 }
 
-async function trainingTask(config: TrainConfig, given: Task | undefined, notes: string[]): Promise<{ task: Task; judge: Judge }> {
+async function trainingTask(config: TrainConfig, given: Task | undefined, notes: string[]): Promise<Training> {
   const own = config.verifier === undefined ? undefined : await verifierOfPart(config.verifier, "verifier");
   if (given !== undefined) return { task: given, judge: own ?? { verifier: given.verifier } };
   if (config.task !== undefined && config.data !== undefined) {
@@ -106,9 +116,9 @@ async function trainingTask(config: TrainConfig, given: Task | undefined, notes:
       mend: "name one: exact or number",
     });
   }
-  const { task, skipped } = jsonlTask(config.data, own.verifier);
-  notes.push(...skippedNote(config.data.file, skipped));
-  return { task, judge: own };
+  const { task, mixture, notes: read } = await dataTask(config.data, own.verifier, { split: "train" });
+  notes.push(...read);
+  return { task, judge: own, ...(mixture && { mixture }) };
 }
 
 async function evaluationInputs(config: TrainConfig, task: Task, judge: Judge, notes: string[]): Promise<NonNullable<Inputs["evaluation"]>> {
@@ -116,12 +126,13 @@ async function evaluationInputs(config: TrainConfig, task: Task, judge: Judge, n
   let source = task;
   if (config.eval.data !== undefined) {
     // A file given for evaluation is all for evaluation, unless it says otherwise.
-    const { task: held, skipped } = jsonlTask({ ...config.eval.data, eval_share: config.eval.data.eval_share || 1 }, own.verifier);
-    notes.push(...skippedNote(config.eval.data.file, skipped));
-    source = held;
+    const options = { ...config.eval.data, ...(config.eval.data.eval_split === undefined && { eval_share: config.eval.data.eval_share || 1 }) };
+    const held = await dataTask(options, own.verifier, { split: "test", place: "eval.data" });
+    notes.push(...held.notes);
+    source = held.task;
   }
   const size = source.size("eval");
-  const place = config.eval.data?.file ?? placeOf(config);
+  const place = config.eval.data === undefined ? placeOf(config) : placeOfData(config.eval.data);
   if (size === 0) {
     throw new DataError({
       place,

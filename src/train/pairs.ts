@@ -1,8 +1,9 @@
-/** Prompt and response pairs from a JSONL file, for supervised training. Every bad line is listed by number before anything is trained. */
+/** Prompt and response pairs from a JSONL or Parquet file, for supervised training. Every bad line is listed by number before anything is trained. */
 import { alphabetTokenizer } from "../core/alphabet.js";
 import { TouchstoneError } from "../core/errors.js";
-import { inWords, type JsonRecord, jsonLines, LineFaults, missingColumn, promptOf } from "../core/json-lines.js";
+import { inWords, type JsonRecord, LineFaults, missingColumn, promptOf } from "../core/json-lines.js";
 import type { Message } from "../core/problem.js";
+import { openRecords } from "../core/records.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { Example } from "./sft.js";
 import { withEnd } from "./starter.js";
@@ -22,12 +23,13 @@ export interface PairColumns {
 
 const mend = "mend these lines, or name the columns with --prompt-column and --response-column";
 
-/** Reads all pairs of a file: one JSON object a line, its prompt a text or a list of messages, its response a text that is not empty. Empty lines are passed over. */
+/** Reads all pairs of a file, a record each: its prompt a text or a list of messages, its response a text that is not empty. Empty lines are passed over. */
 export async function readPairs(file: string, columns: PairColumns): Promise<Pair[]> {
-  const faults = new LineFaults();
+  const records = await openRecords(file);
+  const faults = new LineFaults(records.word);
   const pairs: Pair[] = [];
   let used = 0;
-  for (const { number, blank, record, fault } of jsonLines(file)) {
+  for await (const { number, blank, record, fault } of records.rows()) {
     if (blank) continue;
     used++;
     const pair = record === undefined ? fault : pairOf(record, columns);

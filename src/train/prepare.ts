@@ -8,11 +8,12 @@ import type { Tokenizer } from "../core/tokenizer.js";
 import type { Engine, ModelInfo, UpdateRule } from "../engine/contract.js";
 import { type AnyMethod, anyMethod, namedMethod } from "../methods/catalogue.js";
 import { Cells } from "../methods/cell.js";
-import type { Method, Settings } from "../methods/contract.js";
+import type { Method, ProblemSource, Settings } from "../methods/contract.js";
 import { grpo } from "../methods/grpo/grpo.js";
 import { checkNeeds, type Difference } from "../methods/needs.js";
 import { compose, type Resolved, resolve } from "../methods/resolve.js";
 import type { Task } from "../tasks/contract.js";
+import { withPaths } from "../tasks/data-options.js";
 import type { JudgePool } from "../verify/pool.js";
 import { startPool } from "../verify/pool.js";
 import { partOf, type TrainConfig, type TrainConfigInput, trainConfig } from "./config.js";
@@ -20,6 +21,7 @@ import { type Contexts, renderContexts } from "./contexts.js";
 import { type EngineForm, engineForm, limitsOf, refuseUnlessRoom, startEngine } from "./engines.js";
 import { type Inputs, loadInputs } from "./inputs.js";
 import { hashModel, refuseUnlessModel, tokenizerOf } from "./model-files.js";
+import { problemSource } from "./problem-source.js";
 import type { OnProgress } from "./progress.js";
 import { optimizerMethod, ruleOf, scheduleOf } from "./rules.js";
 
@@ -45,6 +47,7 @@ export interface Prepared extends Plan {
   readonly model: ModelInfo;
   readonly tokenizer: Tokenizer;
   readonly contexts: Contexts;
+  readonly problems: ProblemSource;
   readonly settings: Settings;
   readonly roles: ReadonlySet<string>;
   readonly differences: readonly Difference[];
@@ -114,7 +117,7 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
     if (given.engine === undefined) closing.push(() => engine.close());
     onProgress({ kind: "await", what: "the policy" });
     const model = await engine.weights.load({ role: "policy", source: { from: "folder", path: config.model }, trainable: true });
-    const contexts = early ?? posed(planned, tokenizer, model);
+    const { contexts, problems } = early ?? posed(planned, tokenizer, model);
     const roles = new Set(["policy"]);
     const reference = config.reference ?? config.model;
     if (wanted.has("reference")) {
@@ -139,7 +142,7 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
       ...(roles.has("reference") ? { reference: await hashModel(reference) } : {}),
     };
     const settings = settingsOf(config, tokenizer.eosIds);
-    return { ...planned, engine, model, tokenizer, contexts, settings, roles, differences, rule, fingerprint, judges, evaluationJudges, close };
+    return { ...planned, engine, model, tokenizer, contexts, problems, settings, roles, differences, rule, fingerprint, judges, evaluationJudges, close };
   } catch (error) {
     await close();
     throw error;
@@ -147,16 +150,19 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
 }
 
 /** The contexts of all problems, those of evaluation checked too. */
-function posed({ inputs, config }: Plan, tokenizer: Tokenizer, model: Pick<ModelInfo, "vocabulary" | "maxTokens">): Contexts {
+function posed({ inputs, config }: Plan, tokenizer: Tokenizer, model: Pick<ModelInfo, "vocabulary" | "maxTokens">): Pick<Prepared, "contexts" | "problems"> {
   const contexts = renderContexts(inputs.problems, tokenizer, model, config);
   const { max_tokens, max_prompt_tokens } = config;
   if (inputs.evaluation) renderContexts(inputs.evaluation.problems, tokenizer, model, { max_tokens, max_prompt_tokens });
-  if (contexts.problems.length >= config.problems) return contexts;
-  throw new ConfigError({
-    place: "problems",
-    cause: `a batch takes ${config.problems}, and ${contexts.problems.length} have a prompt that is short enough`,
-    mend: "lower problems or max_tokens",
-  });
+  if (contexts.problems.length < config.problems) {
+    throw new ConfigError({
+      place: "problems",
+      cause: `a batch takes ${config.problems}, and ${contexts.problems.length} have a prompt that is short enough`,
+      mend: "lower problems or max_tokens",
+    });
+  }
+  const { mixture } = inputs;
+  return { contexts, problems: problemSource({ problems: contexts.problems, ...(mixture && { mixture }), batch: config.problems }) };
 }
 
 /** Roles that some part of a method can use, beside the policy. */
@@ -193,13 +199,14 @@ function checkSameVocabulary(policy: ModelInfo, reference: ModelInfo, folder: st
 /** The configuration with whole paths, so that a resume from another folder finds them. */
 function absolute(config: TrainConfig): TrainConfig {
   const task = config.task === undefined ? undefined : partOf(config.task);
+  const whole = (path: string): string => resolvePath(path);
   return {
     ...config,
     model: resolvePath(config.model),
     out: resolvePath(config.out),
     ...(config.reference === undefined ? {} : { reference: resolvePath(config.reference) }),
-    ...(config.data === undefined ? {} : { data: { ...config.data, file: resolvePath(config.data.file) } }),
-    ...(config.eval.data === undefined ? {} : { eval: { ...config.eval, data: { ...config.eval.data, file: resolvePath(config.eval.data.file) } } }),
+    ...(config.data === undefined ? {} : { data: withPaths(config.data, whole) }),
+    ...(config.eval.data === undefined ? {} : { eval: { ...config.eval, data: withPaths(config.eval.data, whole) } }),
     ...(task !== undefined && isModulePath(task.name) ? { task: { ...task, name: resolvePath(task.name) } } : {}),
   };
 }

@@ -118,12 +118,12 @@ async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolea
 
 /** What all steps of a run share. */
 export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () => number): LabParts {
-  const { engine, tokenizer, settings, contexts, roles, judges, method, config } = prepared;
+  const { engine, tokenizer, settings, contexts, problems, roles, judges, method, config } = prepared;
   return {
     engine,
     tokenizer,
     settings,
-    problems: { size: contexts.problems.length, get: (index) => contexts.problems[index] },
+    problems,
     contexts: contexts.contexts,
     roles,
     seed: config.seed,

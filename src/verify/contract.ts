@@ -42,6 +42,8 @@ export interface Verifier {
   readonly deterministic: true | "judge" | "measured";
   /** What is wrong with a reference, in one clause; asked of every row when a data set loads. */
   checkReference(reference: Json): string | undefined;
+  /** `false`: it judges without a reference too; one that is missing is then null in its input. */
+  readonly needsReference?: boolean;
   verify(input: VerifierInput): Verdict | Promise<Verdict>;
   /** The committed answer in a standard spelling, without a reference; undefined where there is none (C17). */
   extract?(response: string): string | undefined;
@@ -59,16 +61,17 @@ const kinds: ReadonlySet<unknown> = new Set(["accept", "reject", "partial", "uns
 
 /**
  * The verdict on one response of a problem: the one way to call a verifier. Without a reference, or when the run
- * withholds it, `unscored("no-reference")` (C17); a reference that cannot be read, or a verifier that throws or returns
+ * withholds it, `unscored("no-reference")` (C17), unless the verifier needs none; a reference that cannot be read, or a verifier that throws or returns
  * something else, is our fault and unscored too.
  */
 export async function judge(verifier: Verifier, problem: Problem, response: string, truncated = false): Promise<Verdict> {
   const { state, answer } = problem.reference;
-  if (state === "none" || state === "withheld" || answer === undefined) return unscored("no-reference");
+  const known = state !== "none" && state !== "withheld" && answer !== undefined;
+  if (!known && verifier.needsReference !== false) return unscored("no-reference");
   try {
-    const fault = verifier.checkReference(answer);
+    const fault = known ? verifier.checkReference(answer) : undefined;
     if (fault !== undefined) return unscored("bad-reference", { evidence: { fault } });
-    const verdict: unknown = await verifier.verify({ reference: answer, response, problem, truncated });
+    const verdict: unknown = await verifier.verify({ reference: known ? answer : null, response, problem, truncated });
     if (typeof verdict === "object" && verdict !== null && kinds.has((verdict as Verdict).kind)) return verdict as Verdict;
     return unscored("verifier-failed", { evidence: { verifier: verifier.name, message: `it returned ${String(verdict)} instead of a verdict` } });
   } catch (error) {

@@ -16,9 +16,10 @@ import type { Batch } from "../../core/trajectory.js";
 import { aggregations, aggregator } from "../../losses/aggregate.js";
 import { clip } from "../../losses/clip.js";
 import { klEstimators } from "../../losses/kl.js";
-import { fixedGroups, plainAnswers, shuffledEpochs, verdictReward } from "../base.js";
+import { fixedGroups, plainAnswers, verdictReward } from "../base.js";
 import type { Method, MethodModule, Rewards } from "../contract.js";
 import { Credit, perGroup, rowsByGroup, rowsOf } from "../credit.js";
+import { type EpochsState, shuffledEpochs } from "../epochs.js";
 import { klSlots } from "../kl.js";
 import { episodesOf } from "../rewards.js";
 
@@ -80,7 +81,7 @@ export function groupCauses(batch: Batch, rewards: Rewards): { [name: string]: n
 }
 
 /** GRPO as a method; it answers every slot that others leave open. */
-export const grpo: MethodModule<GrpoOptions, { readonly cursor: number }> = {
+export const grpo: MethodModule<GrpoOptions, EpochsState> = {
   name: "grpo",
   paper: "Shao et al. 2024, DeepSeekMath, arXiv 2402.03300",
   options: grpoOptions,
