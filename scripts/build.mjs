@@ -1,10 +1,12 @@
 // Compiles src to dist where dist is missing or older than a source. Beside and then renamed: a reader never sees half of it.
-import { existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { fail, node, ready, root } from "./ready.mjs";
 
 const dist = join(root, "dist");
+/** What is no TypeScript and belongs to the package. */
+const copied = ["verify/reward/bridge.py"];
 
 /** Builds when needed. `always`: even when dist looks fresh. */
 export function build({ always = false } = {}) {
@@ -17,6 +19,7 @@ export function build({ always = false } = {}) {
     rmSync(beside, { recursive: true, force: true });
     fail("The sources do not compile (the faults are above): mend them, then try again");
   }
+  for (const name of copied) copyFileSync(join(root, "src", name), join(beside, name));
   if (existsSync(dist)) renameSync(dist, aside);
   renameSync(beside, dist);
   rmSync(aside, { recursive: true, force: true });

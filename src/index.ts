@@ -28,4 +28,6 @@ export { resume, type TrainHooks, type TrainOptions, type TrainResult, train } f
 export * from "./verify/contract.js";
 export * from "./verify/exact/exact.js";
 export * from "./verify/number/number.js";
+export type { RewardItem, RewardProblem } from "./verify/reward/item.js";
+export type { Reward } from "./verify/reward/module.js";
 export * from "./verify/simple.js";

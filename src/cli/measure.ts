@@ -1,14 +1,17 @@
 /** What `eval` and `sample` share: their decoder's flags, and the way from a model and problems to judged samples. */
 import type { Command } from "commander";
+import { loadAlphabet } from "../core/alphabet.js";
+import type { Problem } from "../core/problem.js";
 import { inspectFolder } from "../engine/onnx/folder.js";
 import { parameterCount } from "../engine/onnx/params.js";
 import { startLocal, startOnnx } from "../engine/onnx/start.js";
 import { type Evaluation, evaluate, evaluationPurpose } from "../evaluate/evaluate.js";
 import type { StoreConditions } from "../evaluate/store.js";
 import { renderContexts } from "../train/contexts.js";
+import { namedModel } from "../train/model-name.js";
 import { startPool } from "../verify/pool.js";
+import { refuseUnlessTotal } from "../verify/probe.js";
 import { positiveNumber, wholeNumber } from "./flags.js";
-import { namedModel } from "./model.js";
 import type { Posed } from "./problems.js";
 import { Progress } from "./progress.js";
 
@@ -57,13 +60,15 @@ const defaultBudget = 256;
 /** Loads the model, draws samples for the problems and lets them be judged, with a progress line on stderr. */
 export async function measure({ model: text, posed, flags, k, silent }: MeasureOptions): Promise<Measured> {
   const { n = 1, temperature = 1, greedy = false, seed = 0, threads, verifierWorkers = 1 } = flags;
-  const model = await namedModel(text);
+  const model = namedModel(text);
+  const tokenizer = await loadAlphabet(model.folder);
   const { problems, verifier, source, task } = posed;
   // What the model cannot take is refused before an engine is started.
   const config = await inspectFolder(model.folder);
   const { vocabulary, maxPositions } = config;
   const budget = flags.maxTokens ?? posed.maxTokens;
-  const { contexts } = renderContexts(problems, model.tokenizer, { vocabulary, maxTokens: maxPositions }, { max_tokens: budget ?? 1 });
+  const { contexts } = renderContexts(problems, tokenizer, { vocabulary, maxTokens: maxPositions }, { max_tokens: budget ?? 1 });
+  await refuseUnlessTotal(problems[0] as Problem, verifier);
   const longest = Math.max(...[...contexts.values()].map(({ ids }) => ids.length));
   const maxTokens = budget ?? Math.max(1, Math.min(defaultBudget, maxPositions - longest));
   const total = problems.length * n;
@@ -89,7 +94,7 @@ export async function measure({ model: text, posed, flags, k, silent }: MeasureO
       problems,
       verifier,
       judge: (problem, response, truncated) => pool.judge(problem, response, truncated),
-      tokenizer: model.tokenizer,
+      tokenizer,
       n,
       k,
       temperature,
@@ -102,7 +107,7 @@ export async function measure({ model: text, posed, flags, k, silent }: MeasureO
     const conditions: StoreConditions = {
       model: model.run ? `${model.run.reader.folder}@${model.run.step}` : model.folder,
       weights: evaluation.weights,
-      tokenizer: model.tokenizer.id,
+      tokenizer: tokenizer.id,
       ...(task && { task }),
       verifier,
       decoder: { n, temperature, greedy, maxTokens },

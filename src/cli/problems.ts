@@ -48,12 +48,15 @@ export function problemOptions(command: Command): Command {
     .option("--data-options <json>", "columns and the like (prompt_column, answer_column, system, split, where, bad_rows)", jsonObject("--data-options"))
     .addOption(new Option("--split <name>", "split of the task or file (default: eval)").choices(splits))
     .option("--n-problems <count>", "how many problems", wholeNumber("--n-problems", 1))
-    .option("--verifier <name>", `who judges instead of the task's own: ${verifierNames.join(", ")}`)
+    .option(
+      "--verifier <name>",
+      `who judges instead of the task's own: ${verifierNames.join(", ")}, or a reward of your own (./reward.ts, command:…, python:file.py:function, http://…)`,
+    )
     .option("--verifier-options <json>", "options of --verifier", jsonObject("--verifier-options"));
 }
 
 /** The verifier that --verifier names, if it is given. */
-export async function chosenVerifier({ verifier, verifierOptions }: ProblemFlags): Promise<{ verifier: Verifier; source: VerifierSource } | undefined> {
+export async function chosenVerifier({ verifier, verifierOptions }: ProblemFlags): Promise<{ verifier: Verifier; source?: VerifierSource } | undefined> {
   if (verifier !== undefined) return namedVerifier(verifier, verifierOptions, "option --verifier");
   if (verifierOptions === undefined) return undefined;
   throw new ConfigError({ place: "option --verifier-options", cause: "there is no --verifier to take them", mend: "name the verifier, or leave them out" });
@@ -83,7 +86,7 @@ export async function posedProblems(flags: ProblemFlags, seed: number, count: nu
     throw new ConfigError({
       place: "option --data",
       cause: "a file says the answers, not how they are compared",
-      mend: `give --verifier (${verifierNames.join(", ")})`,
+      mend: `give --verifier (${verifierNames.join(", ")}, or a reward of your own)`,
     });
   }
   // The whole file unless a share of it was held out.
@@ -99,7 +102,7 @@ function fromTask(task: Task, { split = "eval", nProblems }: ProblemFlags, seed:
   return { problems, task: { name, id, split }, ...(maxTokens === undefined ? {} : { maxTokens }) };
 }
 
-function fromPrompts(prompts: readonly string[], answer: string | undefined, chosen: { verifier: Verifier; source: VerifierSource } | undefined): Posed {
+function fromPrompts(prompts: readonly string[], answer: string | undefined, chosen: { verifier: Verifier; source?: VerifierSource } | undefined): Posed {
   if ((answer === undefined) !== (chosen === undefined)) {
     const [given, missing] = answer === undefined ? ["--verifier", "--answer"] : ["--answer", "--verifier"];
     throw new ConfigError({ place: `option ${given}`, cause: `it needs ${missing} beside --prompt`, mend: "give both, or neither" });

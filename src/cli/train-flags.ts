@@ -60,7 +60,10 @@ export function trainOptions(command: Command): Command {
     .option("--answer-column <name>", "its column of answers (default: answer)")
     .option("--key-column <name>", "its column of stable keys (default: a hash of the prompt)")
     .option("--eval-share <share>", "share of it that is held out for evaluation (default: 0)", share("--eval-share"))
-    .option("--verifier <name>", `who judges: ${verifierNames.join(", ")} (default: the task's own)`)
+    .option(
+      "--verifier <name>",
+      `who judges: ${verifierNames.join(", ")}, or a reward of your own: ./reward.ts, command:…, python:file.py:function, http://… (default: the task's own)`,
+    )
     .option("--verifier-options <json>", "options of --verifier", jsonObject("--verifier-options"))
     .option("--method <name>", `method: ${methodNames.join(", ")} (default: grpo)`)
     .option("--method-options <json>", "options of --method", jsonObject("--method-options"))

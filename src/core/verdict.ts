@@ -6,6 +6,8 @@ export interface Finding {
   readonly parts?: { readonly [name: string]: number };
   /** What was extracted and how it was read: shown in the view. */
   readonly evidence?: { readonly [name: string]: Json };
+  /** What training takes instead of the score: the number of a reward with a scale of its own, whatever its size and sign. */
+  readonly reward?: number;
   /** Milliseconds that the judging took; depends on a clock, so it is stored apart and decides nothing. */
   readonly elapsedMs?: number;
 }
@@ -30,6 +32,11 @@ export const unscored = (reason: string, finding: Finding = {}): Verdict => ({ k
 export function partial(score: number, finding: Finding = {}): Verdict {
   if (!(score > 0 && score < 1)) throw new RangeError(`a partial verdict needs a score between 0 and 1, got ${score}; use accept() or reject() for the ends`);
   return { kind: "partial", score, ...finding };
+}
+
+/** The number that training takes: the verdict's own reward, else its score; undefined for `unscored`. */
+export function rewardOf(verdict: Verdict): number | undefined {
+  return verdict.kind === "unscored" ? undefined : (verdict.reward ?? scoreOf(verdict));
 }
 
 /** 1, 0, the partial score, or undefined for `unscored`: there is no number for a check that failed to run. */

@@ -50,7 +50,7 @@ export type StoreConditions = Omit<StoreMeta, "format" | "version" | "verifier" 
   readonly verifier: Pick<Verifier, "name" | "version" | "options">;
 };
 
-const finding = { parts: z.record(z.string(), z.number()).optional(), evidence: z.record(z.string(), json).optional() };
+const finding = { parts: z.record(z.string(), z.number()).optional(), evidence: z.record(z.string(), json).optional(), reward: z.number().optional() };
 const sampleSchema = z.strictObject({
   problem: z.string(),
   member: count,

@@ -1,7 +1,7 @@
 /** GRPO's answers to the slots of rollout and reward: a fixed number of answers a problem, one plain answer at a time, the verdict's number. */
 import type { Problem } from "../core/problem.js";
 import type { Group, Trajectory } from "../core/trajectory.js";
-import { scoreOf } from "../core/verdict.js";
+import { rewardOf } from "../core/verdict.js";
 import type { OneSlots, Rewards } from "./contract.js";
 import { rowsOf } from "./credit.js";
 
@@ -34,7 +34,7 @@ export const plainAnswers: OneSlots["expand"] = {
   },
 };
 
-/** Accept 1, reject 0, partial its score, unscored no number. */
+/** Accept 1, reject 0, partial its score, unless the verdict has a reward of its own; unscored no number. */
 export function verdictReward(batch: Parameters<OneSlots["reward"]>[0]): Rewards {
-  return { values: rowsOf(batch).map((row) => scoreOf(row.verdict)) };
+  return { values: rowsOf(batch).map((row) => rewardOf(row.verdict)) };
 }

@@ -3,10 +3,12 @@ import { statSync } from "node:fs";
 import { dirname, extname, isAbsolute, join } from "node:path";
 import { isCollection, isMap, isNode, isScalar, isSeq, LineCounter, parseDocument, visit } from "yaml";
 import { ConfigError, TouchstoneError } from "../core/errors.js";
+import type { Json } from "../core/json.js";
 import { deepest, placeIn, readJson } from "../core/json-text.js";
 import { describeThrown, isModulePath, loadModule, moduleUrl } from "../core/load.js";
 import { readText } from "../core/text-file.js";
 import { withPaths } from "../tasks/data-options.js";
+import { verifierFrom } from "../verify/catalogue.js";
 
 /** A configuration as it was written, not yet checked. */
 export type Written = { [key: string]: unknown };
@@ -132,7 +134,24 @@ function fromFolder(written: Written, folder: string): Written {
   if ("task" in result) result.task = task(result.task);
   const data = (value: unknown): unknown => (typeof value === "object" && value !== null ? withPaths(value, (text) => path(text) as string) : value);
   if ("data" in result) result.data = data(result.data);
+  if ("verifier" in result) result.verifier = verifier(result.verifier, folder);
   const evaluation = result.eval;
-  if (typeof evaluation === "object" && evaluation !== null && "data" in evaluation) result.eval = { ...evaluation, data: data(evaluation.data) };
+  if (typeof evaluation === "object" && evaluation !== null) {
+    result.eval = {
+      ...evaluation,
+      ...("data" in evaluation && { data: data(evaluation.data) }),
+      ...("verifier" in evaluation && { verifier: verifier(evaluation.verifier, folder) }),
+    };
+  }
   return result;
+}
+
+/** A verifier as written, with its paths as seen from the folder; what is no verifier is refused later, as it stands. */
+function verifier(value: unknown, folder: string): unknown {
+  const isText = typeof value === "string";
+  const { name, options = {} } = (isText ? { name: value } : (value ?? {})) as { readonly name?: unknown; readonly options?: unknown };
+  if (typeof name !== "string" || name === "" || typeof options !== "object" || options === null || Array.isArray(options)) return value;
+  const moved = verifierFrom(name, options as { readonly [name: string]: Json }, folder);
+  if (Object.keys(moved.options).length === 0) return isText ? moved.name : { ...(value as object), name: moved.name };
+  return isText ? moved : { ...(value as object), ...moved };
 }

@@ -1,7 +1,7 @@
 /** The numbers of a step's event, and what a first batch gives away. Metrics are computed on what is trained. */
 import type { Json } from "../core/json.js";
 import type { Trajectory } from "../core/trajectory.js";
-import { scoreOf } from "../core/verdict.js";
+import { rewardOf } from "../core/verdict.js";
 import { readStatistics } from "../losses/contract.js";
 import { type Coefficients, groupsWithoutCoefficient } from "../methods/coefficients.js";
 import type { UpdateResult } from "./update.js";
@@ -17,7 +17,7 @@ import type { UpdateResult } from "./update.js";
  */
 export function metricsOf(c: Coefficients, u: UpdateResult): { [name: string]: number } {
   const rows = c.rows;
-  const scores = rows.flatMap(({ verdict }) => scoreOf(verdict) ?? []);
+  const scores = rows.flatMap(({ verdict }) => rewardOf(verdict) ?? []);
   const lengths = rows.map(({ response }) => response.length);
   const entropy = mean(rows.flatMap((row) => [...row.entropy].filter((_, t) => row.sampled[t] === 1)));
   return clean({
@@ -55,7 +55,7 @@ export function verdictsOf(rows: readonly Trajectory[]): { readonly [kind: strin
 
 /** What the scores of the first batch warn of, in a sentence; undefined where they vary. */
 export function firstBatchWarning(rows: readonly Trajectory[]): string | undefined {
-  const scores = rows.flatMap(({ verdict }) => scoreOf(verdict) ?? []);
+  const scores = rows.flatMap(({ verdict }) => rewardOf(verdict) ?? []);
   if (scores.length === 0) return `no answer of the first batch has a score (${topReason(rows)})`;
   if (scores.length < 2 || scores.some((score) => score !== scores[0])) return undefined;
   return `all ${scores.length} answers of the first batch have the score ${scores[0]}${scores[0] === 0 ? ` (${topReason(rows)})` : ""}; nothing can be learnt from equal scores`;
@@ -63,7 +63,7 @@ export function firstBatchWarning(rows: readonly Trajectory[]): string | undefin
 
 /** Why N batches in a row taught nothing, and what to do. */
 export function silenceExplained(rows: readonly Trajectory[], batches: number): string {
-  const scores = rows.flatMap(({ verdict }) => scoreOf(verdict) ?? []);
+  const scores = rows.flatMap(({ verdict }) => rewardOf(verdict) ?? []);
   const start = `${batches} batches in a row brought no signal: in every group all answers have the same score`;
   if (scores.length === 0) return `${start}, or none (${topReason(rows)}); mend the verifier or its references`;
   if (scores.every((score) => score === 1))

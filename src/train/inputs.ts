@@ -7,7 +7,8 @@ import type { Task } from "../tasks/contract.js";
 import { dataTask, type Share } from "../tasks/data.js";
 import { placeOfData } from "../tasks/data-options.js";
 import { namedVerifier } from "../verify/catalogue.js";
-import { type Verifier, judge as verdictOf, verifierId } from "../verify/contract.js";
+import { type Verifier, verifierId } from "../verify/contract.js";
+import { refuseUnlessTotal } from "../verify/probe.js";
 import type { VerifierSource } from "../verify/source.js";
 import { drawnProblems, type Part, partOf, type TrainConfig } from "./config.js";
 
@@ -57,7 +58,7 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
   const problems = task.problems("train", wanted, config.seed);
   checkReferences(problems, judge.verifier, placeOf(config));
   checkKeys(problems, placeOf(config));
-  await checkTotal(problems[0], judge.verifier);
+  await refuseUnlessTotal(problems[0] as Problem, judge.verifier);
   const maxTokens = config.max_tokens ?? task.maxTokens;
   if (maxTokens === undefined) {
     throw new ConfigError({
@@ -66,6 +67,7 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
       mend: "give the response budget in tokens",
     });
   }
+  if (judge.verifier.external) notes.push(outsideNote(judge.verifier));
   const evaluation = config.eval.every === 0 ? undefined : await evaluationInputs(config, task, judge, notes);
   if (evaluation) checkApart(problems, evaluation.problems);
   const resolved = {
@@ -91,6 +93,7 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
   };
 }
 
+const outsideNote = ({ name }: Verifier): string => `answers are judged outside of this program (${name}): a resumed run repeats its bytes as far as that does`;
 const publicJson = (problem: Problem): Json => problem as unknown as Json;
 
 function placeOf({ task, data }: TrainConfig): string {
@@ -113,7 +116,7 @@ async function trainingTask(config: TrainConfig, given: Task | undefined, notes:
     throw new ConfigError({
       place: "verifier",
       cause: "it is missing, and a file does not say how its answers are compared",
-      mend: "name one: exact or number",
+      mend: "name one: exact, number, or a reward of your own (./reward.ts, python:file.py:function, command:…, http://…)",
     });
   }
   const { task, mixture, notes: read } = await dataTask(config.data, own.verifier, { split: "train" });
@@ -143,7 +146,7 @@ async function evaluationInputs(config: TrainConfig, task: Task, judge: Judge, n
   const problems = source.problems("eval", Math.min(config.eval.problems, size), config.eval.seed);
   checkReferences(problems, own.verifier, place);
   checkKeys(problems, place);
-  await checkTotal(problems[0], own.verifier);
+  await refuseUnlessTotal(problems[0] as Problem, own.verifier);
   return { problems, ...own };
 }
 
@@ -171,18 +174,6 @@ function checkReferences(problems: readonly Problem[], verifier: Verifier, place
       data: { problem: key },
     });
   }
-}
-
-/** Any text gets a verdict: asked of the empty response before anything starts, since a check that throws would leave a whole run without scores. */
-async function checkTotal(problem: Problem, verifier: Verifier): Promise<void> {
-  if (verifier.deterministic !== true || problem.reference.answer === undefined) return;
-  const verdict = await verdictOf(verifier, problem, "");
-  if (verdict.kind !== "unscored" || verdict.reason !== "verifier-failed") return;
-  throw new ConfigError({
-    place: `verifier ${verifier.name}`,
-    cause: `it fails on an empty response (${verdict.evidence?.message})`,
-    mend: "let it give true, false or a verdict for any text",
-  });
 }
 
 function checkKeys(problems: readonly Problem[], place: string): void {

@@ -100,7 +100,7 @@ function finish({ store, cells, state }: LoopParts, report: StepReport, starved:
   store.appendRollouts(step, report.coefficients.batch.groups, report.extraOf);
   store.appendEvent({ step, kind: "step", data: report.data, clock: report.clock });
   if (starved > 0) {
-    const message = `${starved} answers were given up on by the clock, so the bytes of this run depend on the machine's load from here on`;
+    const message = `${starved} answers were given up on, by the clock or because a reward outside failed, so the bytes of this run are not repeatable from here on`;
     store.appendEvent({ step, kind: "nonreplayable", data: { reason: "verifier-deadline", count: starved, message } });
   }
   const warning = step === 1 ? firstBatchWarning(report.coefficients.rows) : undefined;

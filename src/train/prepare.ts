@@ -14,13 +14,15 @@ import { checkNeeds, type Difference } from "../methods/needs.js";
 import { compose, type Resolved, resolve } from "../methods/resolve.js";
 import type { Task } from "../tasks/contract.js";
 import { withPaths } from "../tasks/data-options.js";
+import { verifierFrom } from "../verify/catalogue.js";
 import type { JudgePool } from "../verify/pool.js";
 import { startPool } from "../verify/pool.js";
-import { partOf, type TrainConfig, type TrainConfigInput, trainConfig } from "./config.js";
+import { type Part, partOf, type TrainConfig, type TrainConfigInput, trainConfig } from "./config.js";
 import { type Contexts, renderContexts } from "./contexts.js";
 import { type EngineForm, engineForm, limitsOf, refuseUnlessRoom, startEngine } from "./engines.js";
 import { type Inputs, loadInputs } from "./inputs.js";
-import { hashModel, refuseUnlessModel, tokenizerOf } from "./model-files.js";
+import { hashModel, tokenizerOf } from "./model-files.js";
+import { namedModel } from "./model-name.js";
 import { problemSource } from "./problem-source.js";
 import type { OnProgress } from "./progress.js";
 import { optimizerMethod, ruleOf, scheduleOf } from "./rules.js";
@@ -62,9 +64,13 @@ export interface Prepared extends Plan {
 
 /** Reads a configuration and loads what it names. Throws before anything is started. */
 export async function plan(input: TrainConfigInput, given: Given, place = "train"): Promise<Plan> {
-  const read = absolute(parseOptions(trainConfig, input, place));
-  refuseUnlessModel(read.model, "model");
-  if (read.reference !== undefined) refuseUnlessModel(read.reference, "reference");
+  const named = absolute(parseOptions(trainConfig, input, place));
+  // A run records the folder of the weights, so that it stays the same when the run that was named goes on.
+  const read = {
+    ...named,
+    model: namedModel(named.model).folder,
+    ...(named.reference === undefined ? {} : { reference: namedModel(named.reference, "reference").folder }),
+  };
   const inputs = await loadInputs(read, given.task);
   const cells = new Cells();
   const cell = cells.cell.bind(cells);
@@ -78,7 +84,7 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
   const composed = compose(...made.map(({ method }) => method), ...(own ? [own] : []));
   const fallback = anyMethod(grpo).make({}, cell, "method grpo").method;
   const method = resolve(composed, fallback);
-  const named = made.map(({ name, options }) => ({ name, options: options as { readonly [name: string]: Json } }));
+  const chosen = made.map(({ name, options }) => ({ name, options: options as { readonly [name: string]: Json } }));
   const engine = given.engine ? { name: inputs.config.engine.name, threads: 1, workers: 1 } : await engineForm(inputs.config);
   if (inputs.config.reference !== undefined && !rolesOf(composed).has("reference")) {
     throw new ConfigError({
@@ -87,7 +93,7 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
       mend: "leave it out, or turn a KL on (options.kl_coef of grpo)",
     });
   }
-  const config = { ...inputs.config, method: named.length === 1 ? named[0] : named, engine };
+  const config = { ...inputs.config, method: chosen.length === 1 ? chosen[0] : chosen, engine };
   const answers = config.group * config.problems;
   if (config.minibatches > answers) {
     const cause = `it is ${config.minibatches}, and a batch of ${config.problems} problems with ${config.group} answers has ${answers}`;
@@ -200,13 +206,23 @@ function checkSameVocabulary(policy: ModelInfo, reference: ModelInfo, folder: st
 function absolute(config: TrainConfig): TrainConfig {
   const task = config.task === undefined ? undefined : partOf(config.task);
   const whole = (path: string): string => resolvePath(path);
+  const judge = (part: Part): Part => {
+    const { name, options } = partOf(part);
+    const moved = verifierFrom(name, options, ".");
+    return typeof part === "string" && Object.keys(moved.options).length === 0 ? moved.name : moved;
+  };
   return {
     ...config,
     model: resolvePath(config.model),
     out: resolvePath(config.out),
     ...(config.reference === undefined ? {} : { reference: resolvePath(config.reference) }),
     ...(config.data === undefined ? {} : { data: withPaths(config.data, whole) }),
-    ...(config.eval.data === undefined ? {} : { eval: { ...config.eval, data: withPaths(config.eval.data, whole) } }),
+    eval: {
+      ...config.eval,
+      ...(config.eval.data === undefined ? {} : { data: withPaths(config.eval.data, whole) }),
+      ...(config.eval.verifier === undefined ? {} : { verifier: judge(config.eval.verifier) }),
+    },
     ...(task !== undefined && isModulePath(task.name) ? { task: { ...task, name: resolvePath(task.name) } } : {}),
+    ...(config.verifier === undefined ? {} : { verifier: judge(config.verifier) }),
   };
 }

@@ -32,19 +32,29 @@ export interface VerifierInput {
   readonly truncated: boolean;
 }
 
+/** A program outside that judges. */
+export interface External {
+  /** Answers so far that have no score because the program failed: what it would have said is not repeatable. */
+  readonly faults: number;
+  /** Ends it; it starts again when it is asked again. */
+  close(): Promise<void>;
+}
+
 export interface Verifier {
   readonly name: string;
   /** Changes whenever some response could get another verdict. */
   readonly version: string;
   /** As resolved, defaults included. */
   readonly options: { readonly [name: string]: Json };
-  /** `true`: the same input gives the same verdict, always. A `judge` is a model, `measured` is time or memory. */
-  readonly deterministic: true | "judge" | "measured";
+  /** `true`: the same input gives the same verdict, always. A `judge` is a model, `measured` is time or memory, `external` a program of which nothing is known. */
+  readonly deterministic: true | "judge" | "measured" | "external";
   /** What is wrong with a reference, in one clause; asked of every row when a data set loads. */
   checkReference(reference: Json): string | undefined;
   /** `false`: it judges without a reference too; one that is missing is then null in its input. */
   readonly needsReference?: boolean;
   verify(input: VerifierInput): Verdict | Promise<Verdict>;
+  /** Present where a program outside judges: it keeps its own deadline, takes answers in batches, and is to be ended. */
+  readonly external?: External;
   /** The committed answer in a standard spelling, without a reference; undefined where there is none (C17). */
   extract?(response: string): string | undefined;
   /** Whether two extracted answers are the same answer. */
@@ -59,6 +69,14 @@ export function verifierId(verifier: Pick<Verifier, "name" | "version" | "option
 
 const kinds: ReadonlySet<unknown> = new Set(["accept", "reject", "partial", "unscored"]);
 
+/** What keeps a value from being a verdict. */
+function faultOf(value: unknown): string | undefined {
+  if (typeof value !== "object" || value === null || !kinds.has((value as Verdict).kind)) return `it returned ${String(value)} instead of a verdict`;
+  const verdict = value as Verdict;
+  if (verdict.kind === "partial" && !(verdict.score > 0 && verdict.score < 1)) return `it returned a partial score of ${verdict.score}`;
+  return verdict.reward === undefined || Number.isFinite(verdict.reward) ? undefined : `it returned a reward of ${verdict.reward}`;
+}
+
 /**
  * The verdict on one response of a problem: the one way to call a verifier. Without a reference, or when the run
  * withholds it, `unscored("no-reference")` (C17), unless the verifier needs none; a reference that cannot be read, or a verifier that throws or returns
@@ -72,8 +90,8 @@ export async function judge(verifier: Verifier, problem: Problem, response: stri
     const fault = known ? verifier.checkReference(answer) : undefined;
     if (fault !== undefined) return unscored("bad-reference", { evidence: { fault } });
     const verdict: unknown = await verifier.verify({ reference: known ? answer : null, response, problem, truncated });
-    if (typeof verdict === "object" && verdict !== null && kinds.has((verdict as Verdict).kind)) return verdict as Verdict;
-    return unscored("verifier-failed", { evidence: { verifier: verifier.name, message: `it returned ${String(verdict)} instead of a verdict` } });
+    const wrong = faultOf(verdict);
+    return wrong === undefined ? (verdict as Verdict) : unscored("verifier-failed", { evidence: { verifier: verifier.name, message: wrong } });
   } catch (error) {
     return unscored("verifier-failed", { evidence: { verifier: verifier.name, message: error instanceof Error ? error.message : String(error) } });
   }

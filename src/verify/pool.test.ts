@@ -7,6 +7,7 @@ import { withoutElapsed } from "../../test/support/verdicts.js";
 import type { Problem } from "../core/problem.js";
 import { namedVerifier } from "./catalogue.js";
 import { startPool } from "./pool.js";
+import type { VerifierSource } from "./source.js";
 import { loadVerifier } from "./source.js";
 
 const problem = (answer: string): Problem => ({ key: answer, prompt: [{ role: "user", content: "?" }], reference: { state: "gold", answer, version: 0 } });
@@ -68,7 +69,8 @@ describe("a pool of verifiers", () => {
   });
 
   it("refuses workers for a verifier that is a function of the program, and a module that makes another verifier", async () => {
-    const { verifier, source } = await namedVerifier("number");
+    const { verifier, source: found } = await namedVerifier("number");
+    const source = found as VerifierSource;
     await expect(startPool({ verifier, workers: 2 })).rejects.toThrow("verifier_workers: it is 2, and the verifier number is a function of this program");
     await expect(startPool({ verifier, source: { ...source, options: { percent: "refuse" } }, workers: 1 })).rejects.toThrow(/it made number:\w+ instead of/);
     await expect(startPool({ verifier, source: { ...source, name: "none" }, workers: 1 })).rejects.toThrow("its export none makes no verifier");

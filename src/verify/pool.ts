@@ -9,7 +9,7 @@ import { Worker } from "node:worker_threads";
 import { ConfigError } from "../core/errors.js";
 import type { Problem } from "../core/problem.js";
 import { unscored, type Verdict } from "../core/verdict.js";
-import { judge, type Verifier, verifierId } from "./contract.js";
+import { type External, judge, type Verifier, verifierId } from "./contract.js";
 import type { VerifierSource } from "./source.js";
 import type { Answer, Job } from "./worker.js";
 
@@ -25,7 +25,7 @@ export interface PoolOptions {
 
 export interface JudgePool {
   judge(problem: Problem, response: string, truncated: boolean): Promise<Verdict>;
-  /** Responses given up on by the clock so far: the run is not replayable once there is one. */
+  /** Responses given up on so far, by the clock or because a program outside failed: the run is not replayable once there is one. */
   readonly starved: number;
   close(): Promise<void>;
 }
@@ -37,6 +37,8 @@ const startMs = 60_000;
 /** Starts a pool; resolves once every worker has made the verifier. Throws ConfigError when one cannot. */
 export async function startPool(options: PoolOptions): Promise<JudgePool> {
   const { verifier, source, workers, deadlineMs = defaultDeadlineMs } = options;
+  // A program outside is a process of its own, and many answers at once are what it is good at.
+  if (verifier.external !== undefined) return new Outside(verifier, verifier.external);
   if (workers === 0) return new InProcess(verifier, deadlineMs);
   if (source === undefined) {
     throw new ConfigError({
@@ -79,6 +81,32 @@ class InProcess implements JudgePool {
   }
 
   async close(): Promise<void> {}
+}
+
+/** Judging by a program outside, which keeps its own deadline. */
+class Outside implements JudgePool {
+  private readonly before: number;
+
+  constructor(
+    private readonly verifier: Verifier,
+    private readonly external: External,
+  ) {
+    this.before = external.faults;
+  }
+
+  get starved(): number {
+    return this.external.faults - this.before;
+  }
+
+  async judge(problem: Problem, response: string, truncated: boolean): Promise<Verdict> {
+    const start = performance.now();
+    const verdict = await judge(this.verifier, problem, response, truncated);
+    return { ...verdict, elapsedMs: performance.now() - start };
+  }
+
+  close(): Promise<void> {
+    return this.external.close();
+  }
 }
 
 interface Waiting {

@@ -59,7 +59,7 @@ const conditions = z.strictObject({
   temperature: z.number(),
   truncation: z.strictObject({ topP: z.number().optional(), topK: z.number().optional(), minP: z.number().optional() }).optional(),
 });
-const finding = { parts: z.record(z.string(), z.number()).optional(), evidence: record.optional() };
+const finding = { parts: z.record(z.string(), z.number()).optional(), evidence: record.optional(), reward: z.number().optional() };
 const verdict = z.discriminatedUnion("kind", [
   z.strictObject({ kind: z.literal("accept"), ...finding }),
   z.strictObject({ kind: z.literal("reject"), reason: z.string(), ...finding }),

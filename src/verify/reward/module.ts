@@ -1,0 +1,54 @@
+/** A reward that is a function of a TypeScript or JavaScript module. */
+import { readFileSync } from "node:fs";
+import { basename } from "node:path";
+import { fileURLToPath } from "node:url";
+import { z } from "zod";
+import { ConfigError } from "../../core/errors.js";
+import { type Json, sha256 } from "../../core/json.js";
+import { loadModule } from "../../core/load.js";
+import { parseOptions, suggestion } from "../../core/options.js";
+import type { Verifier } from "../contract.js";
+import { itemOf, type RewardProblem } from "./item.js";
+import { rewardOptions, verdictOf } from "./result.js";
+
+export const moduleOptions = rewardOptions.extend({
+  export: z.string().min(1).default("default").describe("Name of the exported function."),
+});
+
+/** A reward: a number on any scale, true or false, null for none, or an object with `reward` and whatever explains it. */
+export type Reward = (problem: RewardProblem, response: string, more: { readonly truncated: boolean }) => unknown;
+
+/** The verifier of a module's function; an exported verifier is itself. Throws ConfigError where there is neither. */
+export async function moduleVerifier({ module, ...options }: { readonly module: string; readonly [name: string]: Json }): Promise<Verifier> {
+  const file = fileURLToPath(module);
+  const place = `verifier ${basename(file)}`;
+  const { export: name, range } = parseOptions(moduleOptions, options, place);
+  const loaded = await loadModule(module);
+  const exported = loaded[name];
+  if (isVerifier(exported)) return exported;
+  if (typeof exported !== "function") {
+    const names = Object.keys(loaded).filter((each) => typeof loaded[each] === "function");
+    const mend =
+      names.length > 0 && exported === undefined
+        ? `set the option export (${suggestion(name, names, "its functions")})`
+        : "write `export default (problem, response) => …`";
+    throw new ConfigError({ place, cause: `its export ${name} is ${exported === undefined ? "not there" : "no function"}`, mend });
+  }
+  return {
+    name: basename(file),
+    version: sha256(readFileSync(file)).slice(0, 12),
+    options: { export: name, range },
+    deterministic: true,
+    needsReference: false,
+    checkReference: () => undefined,
+    verify: async (input) => {
+      const { problem, response, truncated } = itemOf(input);
+      return verdictOf(await (exported as Reward)(problem, response, { truncated }), range);
+    },
+  };
+}
+
+function isVerifier(value: unknown): value is Verifier {
+  const { verify, checkReference } = (value ?? {}) as Partial<Verifier>;
+  return typeof verify === "function" && typeof checkReference === "function";
+}
