@@ -7,7 +7,7 @@ import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
 import { meta, quickFiles } from "../../test/support/run-writer.js";
 import { saveAlphabet } from "../core/alphabet.js";
-import { ConfigError } from "../core/errors.js";
+import { TouchstoneError } from "../core/errors.js";
 import { startOnnx } from "../engine/onnx/start.js";
 import { readStore } from "../evaluate/store.js";
 import { chain } from "../tasks/chain/chain.js";
@@ -149,7 +149,7 @@ describe("touchstone eval", () => {
     const real = args.map((arg) => arg.replace(/^MODEL/, at("model")).replace(/^RUN/, at("run")));
     const error = await runProgram(real).catch((thrown: unknown) => thrown);
     expect((error as Error).message).toContain(sentence);
-    if (!sentence.startsWith("it ")) expect(error).toBeInstanceOf(ConfigError);
+    if (!sentence.startsWith("it ")) expect(error).toBeInstanceOf(TouchstoneError);
   });
 });
 

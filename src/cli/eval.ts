@@ -6,13 +6,13 @@ import { type Estimate, type Metrics, metricsOf } from "../evaluate/metrics.js";
 import { rejudged } from "../evaluate/rejudge.js";
 import type { EvaluatedSample } from "../evaluate/samples.js";
 import { checkNewStore, readStore, type StoreConditions, writeStore } from "../evaluate/store.js";
+import { modelHelp } from "../train/model-name.js";
 import { verifierId } from "../verify/contract.js";
 import { startPool } from "../verify/pool.js";
 import { wholeNumbers } from "./flags.js";
 import { type DecoderFlags, decoderOptions, measure } from "./measure.js";
-import { modelHelp } from "./model.js";
 import { print, table } from "./output.js";
-import { chosenVerifier, type ProblemFlags, posedProblems, problemOptions } from "./problems.js";
+import { chosenVerifier, type ProblemFlags, posedProblems, problemOptions, withProblemsOfRun } from "./problems.js";
 
 interface EvalFlags extends ProblemFlags, DecoderFlags {
   readonly k?: readonly number[];
@@ -34,16 +34,16 @@ export function define(command: Command): void {
 Without --n as many samples a problem are drawn as the largest k. pass@k is the unbiased one, over the scored samples
 alone: what the verifier could not judge is left out and counted. Intervals are of 95 %: Wilson's for one sample a
 problem, else the bootstrap over problems. The same seed gives the same problems and samples. 1,000 problems are posed,
-or all where there are fewer.
+or all where there are fewer. A run without --task or --data is measured on its own task and verifier.
 
 Examples:
-  $ touchstone eval runs/first@best --task chain
-  $ touchstone eval runs/first@best --task chain --greedy
+  $ touchstone eval runs/first@best
+  $ touchstone eval runs/first@best --greedy
   $ touchstone eval my-model --task chain --n 16 --k 1,4,16 --store samples
   $ touchstone eval --store samples --k 2,8
   $ touchstone eval my-model --data test.jsonl --verifier number --json`,
     )
-    .action((model: string | undefined, flags: EvalFlags) => (model === undefined ? fromStore(flags) : fromModel(model, flags)));
+    .action((model: string | undefined, flags: EvalFlags) => (model === undefined ? fromStore(flags) : fromModel(model, withProblemsOfRun(model, flags))));
 }
 
 async function fromModel(model: string, flags: EvalFlags): Promise<void> {

@@ -9,6 +9,8 @@ import { namedTask } from "../tasks/catalogue.js";
 import { type Split, splits, type Task } from "../tasks/contract.js";
 import { dataTask } from "../tasks/data.js";
 import { dataOptions } from "../tasks/data-options.js";
+import { type Part, partOf } from "../train/config.js";
+import { namedModel } from "../train/model-name.js";
 import { namedVerifier, verifierNames } from "../verify/catalogue.js";
 import type { Verifier } from "../verify/contract.js";
 import { verifierOf } from "../verify/simple.js";
@@ -53,6 +55,27 @@ export function problemOptions(command: Command): Command {
       `who judges instead of the task's own: ${verifierNames.join(", ")}, or a reward of your own (./reward.ts, command:…, python:file.py:function, http://…)`,
     )
     .option("--verifier-options <json>", "options of --verifier", jsonObject("--verifier-options"));
+}
+
+/** The flags with the problems and the verifier of the run that `model` names, where the flags name none themselves. */
+export function withProblemsOfRun<F extends ProblemFlags>(model: string, flags: F): F {
+  if (flags.task !== undefined || flags.data !== undefined || flags.prompt !== undefined) return flags;
+  const { run } = namedModel(model);
+  if (run === undefined) return flags;
+  const { task, data, verifier } = run.reader.run.config as {
+    readonly task?: Part;
+    readonly data?: { readonly [name: string]: Json };
+    readonly verifier?: Part;
+  };
+  const judge = flags.verifier === undefined && verifier !== undefined ? partOf(verifier) : undefined;
+  return {
+    ...flags,
+    ...(task === undefined ? {} : { task: partOf(task).name, taskOptions: flags.taskOptions ?? partOf(task).options }),
+    ...(typeof data?.file !== "string"
+      ? {}
+      : { data: data.file, dataOptions: flags.dataOptions ?? Object.fromEntries(Object.entries(data).filter(([name]) => name !== "file")) }),
+    ...(judge === undefined ? {} : { verifier: judge.name, verifierOptions: flags.verifierOptions ?? judge.options }),
+  };
 }
 
 /** The verifier that --verifier names, if it is given. */

@@ -11,10 +11,10 @@ import type { Problem } from "../core/problem.js";
 import { refuseUnlessWritable } from "../core/writable.js";
 import { type EvaluatedSample, publicProblem } from "../evaluate/samples.js";
 import { sampleJson } from "../evaluate/store.js";
+import { modelHelp } from "../train/model-name.js";
 import { type DecoderFlags, decoderOptions, measure } from "./measure.js";
-import { modelHelp } from "./model.js";
 import { colours, print } from "./output.js";
-import { type ProblemFlags, posedProblems, problemOptions } from "./problems.js";
+import { type ProblemFlags, posedProblems, problemOptions, withProblemsOfRun } from "./problems.js";
 
 interface SampleFlags extends ProblemFlags, DecoderFlags {
   readonly out?: string;
@@ -41,7 +41,7 @@ Examples:
   $ touchstone sample my-model --prompt "7+5=" --answer 12 --verifier number
   $ touchstone sample my-model --data test.jsonl --verifier number --n 8 --out rollouts.jsonl`,
     )
-    .action(sample);
+    .action((model: string, flags: SampleFlags) => sample(model, withProblemsOfRun(model, flags)));
 }
 
 async function sample(model: string, flags: SampleFlags): Promise<void> {

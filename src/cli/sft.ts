@@ -2,7 +2,7 @@
 import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
-import { saveAlphabet } from "../core/alphabet.js";
+import { loadAlphabet, saveAlphabet } from "../core/alphabet.js";
 import { ConfigError, DataError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import type { Tokenizer } from "../core/tokenizer.js";
@@ -12,11 +12,11 @@ import { refuseUnlessReplaceable } from "../engine/onnx/folder-save.js";
 import { startLocal } from "../engine/onnx/start.js";
 import { parseSchedule } from "../engine/schedule.js";
 import { namedTask } from "../tasks/catalogue.js";
+import { modelHelp, namedModel } from "../train/model-name.js";
 import { alphabetOf, type Pair, pairExamples, readPairs } from "../train/pairs.js";
 import { type Example, epochs, type SftStep, sft } from "../train/sft.js";
 import { type PolicySize, parametersOf, policyConfig, policySizes, workedBatches } from "../train/starter.js";
 import { jsonObject, positiveNumber, wholeNumber } from "./flags.js";
-import { modelHelp, namedModel } from "./model.js";
 import { print } from "./output.js";
 import { Progress } from "./progress.js";
 
@@ -79,10 +79,11 @@ async function run(flags: SftFlags): Promise<void> {
   );
   const task = flags.task === undefined ? undefined : (await namedTask(flags.task, flags.taskOptions, ".", "option --task")).task;
   const pairs: readonly Pair[] = flags.data === undefined ? [] : await readPairs(flags.data, { prompt: flags.promptColumn, response: flags.responseColumn });
-  const model = flags.model === undefined ? undefined : await namedModel(flags.model);
+  const model = flags.model === undefined ? undefined : namedModel(flags.model);
   const longest = model === undefined ? flags.maxLength : (await inspectFolder(model.folder)).maxPositions;
   await refuseUnlessReplaceable(resolve(flags.out));
-  const tokenizer = model?.tokenizer ?? task?.tokenizer ?? (task ? noTokenizer(task.name) : alphabetOf(pairs));
+  const own = model === undefined ? undefined : await loadAlphabet(model.folder);
+  const tokenizer = own ?? task?.tokenizer ?? (task ? noTokenizer(task.name) : alphabetOf(pairs));
   const config = flags.size === undefined ? undefined : policyConfig(flags.size, tokenizer, flags.maxLength);
   const source: LoadRequest["source"] = model ? { from: "folder", path: model.folder } : { from: "config", config: config as Json, seed };
   // Everything that can be refused is read before the engine starts.

@@ -27,8 +27,8 @@ describe("touchstone start", () => {
     expect(result.before).toBeLessThan(0.45);
     expect(result.greedy_before).toBeLessThan(0.4);
     const measured = async (mark: string, ...flags: string[]) =>
-      JSON.parse((await touchstone("eval", `${out}@${mark}`, "--task", "chain", "--json", ...flags)).out).metrics["avg@1"];
-    const first = await measured("first");
+      JSON.parse((await touchstone("eval", `${out}@${mark}`, ...flags, "--json")).out).metrics["avg@1"];
+    const first = await measured("first", "--task", "chain");
     expect([first.value, first.low, first.high]).toEqual([result.before, ...result.before_ci]);
     const last = await measured("last");
     expect([last.value, last.low, last.high]).toEqual([result.after, ...result.after_ci]);

@@ -1,6 +1,6 @@
 /** The tokenizer of a policy, and its files beside saved weights. */
 import { createHash } from "node:crypto";
-import { createReadStream, existsSync, readdirSync, statSync } from "node:fs";
+import { createReadStream, existsSync, readdirSync } from "node:fs";
 import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
 import { alphabetFile, loadAlphabet, saveAlphabet } from "../core/alphabet.js";
@@ -20,24 +20,8 @@ const besides = [
   "generation_config.json",
 ];
 
-/** Throws ModelError for what is no folder of a model. `what`: how it is called where it was named. */
-export function refuseUnlessModel(folder: string, what: string): void {
-  if (existsSync(join(folder, "config.json"))) return;
-  const found = statSync(folder, { throwIfNoEntry: false });
-  const [cause, mend] =
-    found === undefined
-      ? ["there is no such folder", "give the folder of a model"]
-      : !found.isDirectory()
-        ? ["it is a file", "give the folder of a model"]
-        : existsSync(join(folder, "run.json"))
-          ? ["it is a run, not a model", "give the policy of one of its checkpoints (checkpoints/STEP/policy)"]
-          : ["it has no config.json", "give the folder of a model"];
-  throw new ModelError({ place: `${what} ${folder}`, cause, mend });
-}
-
 /** The tokenizer of a model folder, else the task's own. Throws ModelError when there is none, or when the two disagree. */
 export async function tokenizerOf(folder: string, own: Tokenizer | undefined): Promise<Tokenizer> {
-  refuseUnlessModel(folder, "model");
   if (!existsSync(join(folder, alphabetFile)) && own !== undefined) return own;
   const found = await loadAlphabet(folder);
   if (own !== undefined && found.id !== own.id) {

@@ -43,7 +43,7 @@ const cases: readonly [string, () => Partial<TrainOptions>, string][] = [
   ["an unknown option further in", () => ({ eval: { evry: 5 } }) as never, 'train, option eval.evry: there is no such option; did you mean "every"?'],
   ["a value of a wrong type", () => ({ steps: "many" }) as never, 'train, option steps: got the text "many"; give a whole number of at least 1'],
   ["no model", () => ({ model: undefined }) as never, "train, option model: it is missing; give a text that is not empty"],
-  ["a model that is not there", () => ({ model: "/nowhere/at/all" }), "model /nowhere/at/all: there is no such folder; give the folder of a model"],
+  ["a model that is not there", () => ({ model: "/nowhere/at/all" }), "model /nowhere/at/all: there is no such folder; give the folder of a model or of a run"],
   ["nothing to train on", () => ({ task: undefined }), "task: there is nothing to train on; give a task, or data with a verifier"],
   ["a task and a file", () => ({ ...data("both.jsonl", good.join("")), task: "chain" }), "task, data: both are given; train on one of them"],
   ["an unknown task", () => ({ task: "chian" }), 'task: there is no task "chian"; did you mean "chain"?, or give the path of a module that exports one'],
