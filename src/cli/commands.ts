@@ -17,5 +17,6 @@ export const commands: readonly CommandEntry[] = [
   { name: "show", summary: "a run in the terminal: curve, evaluations, last step", load: () => import("./show.js") },
   { name: "eval", summary: "how often a policy is right: pass@k and maj@k with intervals", load: () => import("./eval.js") },
   { name: "sample", summary: "responses of a policy with their verdicts", load: () => import("./sample.js") },
+  { name: "profile", summary: "how often a policy solves each problem, to filter and weight them by", load: () => import("./profile.js") },
   { name: "engine", summary: "serve an engine to other processes or machines", load: () => import("./engine.js") },
 ];

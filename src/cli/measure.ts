@@ -1,19 +1,10 @@
 /** What `eval` and `sample` share: their decoder's flags, and the way from a model and problems to judged samples. */
 import type { Command } from "commander";
-import { loadAlphabet } from "../core/alphabet.js";
-import type { Problem } from "../core/problem.js";
-import { inspectFolder } from "../engine/onnx/folder.js";
-import { parameterCount } from "../engine/onnx/params.js";
-import { startLocal, startOnnx } from "../engine/onnx/start.js";
 import { type Evaluation, evaluate, evaluationPurpose } from "../evaluate/evaluate.js";
 import type { StoreConditions } from "../evaluate/store.js";
-import { renderContexts } from "../train/contexts.js";
-import { namedModel } from "../train/model-name.js";
-import { startPool } from "../verify/pool.js";
-import { refuseUnlessTotal } from "../verify/probe.js";
 import { positiveNumber, wholeNumber } from "./flags.js";
 import type { Posed } from "./problems.js";
-import { Progress } from "./progress.js";
+import { openSession } from "./session.js";
 
 export interface DecoderFlags {
   readonly n?: number;
@@ -55,39 +46,13 @@ export interface MeasureOptions {
   readonly silent: boolean;
 }
 
-const defaultBudget = 256;
-
 /** Loads the model, draws samples for the problems and lets them be judged, with a progress line on stderr. */
 export async function measure({ model: text, posed, flags, k, silent }: MeasureOptions): Promise<Measured> {
-  const { n = 1, temperature = 1, greedy = false, seed = 0, threads, verifierWorkers = 1 } = flags;
-  const model = namedModel(text);
-  const tokenizer = await loadAlphabet(model.folder);
-  const { problems, verifier, source, task } = posed;
-  // What the model cannot take is refused before an engine is started.
-  const config = await inspectFolder(model.folder);
-  const { vocabulary, maxPositions } = config;
-  const budget = flags.maxTokens ?? posed.maxTokens;
-  const { contexts } = renderContexts(problems, tokenizer, { vocabulary, maxTokens: maxPositions }, { max_tokens: budget ?? 1 });
-  await refuseUnlessTotal(problems[0] as Problem, verifier);
-  const longest = Math.max(...[...contexts.values()].map(({ ids }) => ids.length));
-  const maxTokens = budget ?? Math.max(1, Math.min(defaultBudget, maxPositions - longest));
-  const total = problems.length * n;
-  const progress = new Progress({ label: "sampling", total, silent });
-  progress.waitFor("the engine");
-  const start = threads === undefined ? startLocal(parameterCount(config)) : startOnnx({ engine: { threads } });
-  const engine = await start.catch((error: unknown) => {
-    progress.end();
-    throw error;
-  });
-  const pool = await startPool({ verifier, workers: source === undefined ? 0 : verifierWorkers, ...(source && { source }) }).catch(async (error: unknown) => {
-    progress.end();
-    await engine.close();
-    throw error;
-  });
+  const { n = 1, temperature = 1, greedy = false, seed = 0 } = flags;
+  const { problems, verifier, task } = posed;
+  const line = { label: "sampling", total: problems.length * n, silent };
+  const { model, tokenizer, maxTokens, engine, pool, progress, close } = await openSession({ model: text, posed, flags, line });
   try {
-    progress.waitFor("the model");
-    await engine.weights.load({ role: "policy", source: { from: "folder", path: model.folder }, trainable: false });
-    progress.waitFor("samples");
     const started = performance.now();
     const evaluation = await evaluate(engine, {
       weights: { role: "policy" },
@@ -117,7 +82,6 @@ export async function measure({ model: text, posed, flags, k, silent }: MeasureO
     };
     return { evaluation, conditions, wallMs };
   } finally {
-    progress.end();
-    await Promise.all([engine.close(), pool.close()]);
+    await close();
   }
 }

@@ -21,6 +21,7 @@ export interface TrainFlags {
   readonly answerColumn?: string;
   readonly keyColumn?: string;
   readonly evalShare?: number;
+  readonly profile?: string;
   readonly verifier?: string;
   readonly verifierOptions?: Options;
   readonly method?: string;
@@ -60,6 +61,7 @@ export function trainOptions(command: Command): Command {
     .option("--answer-column <name>", "its column of answers (default: answer)")
     .option("--key-column <name>", "its column of stable keys (default: a hash of the prompt)")
     .option("--eval-share <share>", "share of it that is held out for evaluation (default: 0)", share("--eval-share"))
+    .option("--profile <file>", "file of touchstone profile, to choose and weight problems by (with --set profile.min_pass=… and the like)")
     .option(
       "--verifier <name>",
       `who judges: ${verifierNames.join(", ")}, or a reward of your own: ./reward.ts, command:…, python:file.py:function, http://… (default: the task's own)`,
@@ -138,6 +140,7 @@ function pairs(flags: TrainFlags): [string[], unknown][] {
     [["data", "answer_column"], flags.answerColumn],
     [["data", "key_column"], flags.keyColumn],
     [["data", "eval_share"], flags.evalShare],
+    [["profile", "file"], flags.profile],
     [["verifier"], named(flags.verifier, flags.verifierOptions)],
     [["method"], flags.methodOptions === undefined ? flags.method : { name: flags.method ?? "grpo", options: flags.methodOptions }],
     [["steps"], flags.steps],

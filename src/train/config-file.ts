@@ -134,6 +134,7 @@ function fromFolder(written: Written, folder: string): Written {
   if ("task" in result) result.task = task(result.task);
   const data = (value: unknown): unknown => (typeof value === "object" && value !== null ? withPaths(value, (text) => path(text) as string) : value);
   if ("data" in result) result.data = data(result.data);
+  if ("profile" in result) result.profile = inside(result.profile, "file");
   if ("verifier" in result) result.verifier = verifier(result.verifier, folder);
   const evaluation = result.eval;
   if (typeof evaluation === "object" && evaluation !== null) {

@@ -47,6 +47,17 @@ const evaluation = z.strictObject({
   on_failure: z.enum(["continue", "stop"]).default("continue").describe("Whether training goes on when an evaluation fails; the failure is recorded."),
 });
 
+const profile = z.strictObject({
+  file: z.string().min(1).describe("A file of touchstone profile: how often a policy solves each problem."),
+  min_pass: z.number().min(0).max(1).default(0).describe("Problems that are trained on are solved at least so often."),
+  max_pass: z.number().min(0).max(1).default(1).describe("Problems that are trained on are solved at most so often."),
+  unprofiled: z.enum(["refuse", "drop", "keep"]).default("refuse").describe("What becomes of problems that the profile lacks, or has no scored answer of."),
+  weight: z
+    .enum(["equal", "spread"])
+    .default("equal")
+    .describe("spread: a problem comes up in proportion to the expected p(1 - p) of its pass rate p, which is largest where it is solved half of the time."),
+});
+
 const limits = z.strictObject({
   silent_batches: count.default(20).describe("Stop after so many batches in a row without any signal."),
   gap: z.number().gt(0).default(0.05).describe("Stop when sampler and trainer differ by more than this: mean |difference of log-prob| a token, in nats."),
@@ -69,7 +80,8 @@ export const trainConfig = z.strictObject({
   out: z.string().min(1).describe("Folder of the run; it must be new or empty."),
   task: part.optional().describe("A task by name or by the path of a module; or give data."),
   data: dataOptions.optional().describe("Files with mapped columns; or give a task."),
-  verifier: part.optional().describe("Verifier by name; needed with data, instead of the task's own with a task."),
+  profile: profile.optional().describe("Choose and weight the problems that are trained on by how often they are solved."),
+  verifier: part.optional().describe("Verifier by name, or a reward of your own (rewards.md); needed with data, instead of the task's own with a task."),
   method: z
     .union([method, z.array(method).min(1)])
     .default("grpo")

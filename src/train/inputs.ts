@@ -10,6 +10,7 @@ import { namedVerifier } from "../verify/catalogue.js";
 import { type Verifier, verifierId } from "../verify/contract.js";
 import { refuseUnlessTotal } from "../verify/probe.js";
 import type { VerifierSource } from "../verify/source.js";
+import { byProfile } from "./by-profile.js";
 import { drawnProblems, type Part, partOf, type TrainConfig } from "./config.js";
 
 export interface Inputs {
@@ -18,6 +19,8 @@ export interface Inputs {
   readonly source?: VerifierSource;
   /** How the sources of the problems share the places of a batch; absent: as their numbers are. */
   readonly mixture?: readonly Share[];
+  /** How often each problem is to come up, by key; absent: all alike. */
+  readonly weights?: ReadonlyMap<string, number>;
   /** Present when the run is evaluated. */
   readonly evaluation?: { readonly problems: readonly Problem[]; readonly verifier: Verifier; readonly source?: VerifierSource };
   /** The task's own, for policies that start from nothing. */
@@ -55,7 +58,15 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
       mend: wanted === size ? `set it to at most ${wanted}` : `set it to at most train_problems, or raise those`,
     });
   }
-  const problems = task.problems("train", wanted, config.seed);
+  const all = task.problems("train", wanted, config.seed);
+  const { problems, weights } = config.profile === undefined ? { problems: all } : byProfile(all, config.profile, verifierId(judge.verifier), notes);
+  if (config.problems > problems.length) {
+    throw new ConfigError({
+      place: "problems",
+      cause: `a batch takes ${config.problems} different problems, and the profile leaves ${problems.length} of ${all.length}`,
+      mend: "set it to fewer, or widen profile.min_pass and profile.max_pass",
+    });
+  }
   checkReferences(problems, judge.verifier, placeOf(config));
   checkKeys(problems, placeOf(config));
   await refuseUnlessTotal(problems[0] as Problem, judge.verifier);
@@ -80,6 +91,7 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
     problems: problems.map(publicJson),
     verifier: verifierId(judge.verifier),
     ...(evaluation ? { evaluation: evaluation.problems.map(publicJson), evaluation_verifier: verifierId(evaluation.verifier) } : {}),
+    ...(weights && { weights: problems.map(({ key }) => weights.get(key) ?? 1) }),
   };
   return {
     problems,
@@ -88,6 +100,7 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
     ...(task.tokenizer ? { tokenizer: task.tokenizer } : {}),
     config: resolved,
     ...(mixture && { mixture }),
+    ...(weights && { weights }),
     data: hashJson(identity as unknown as Json),
     notes,
   };

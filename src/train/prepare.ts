@@ -167,8 +167,11 @@ function posed({ inputs, config }: Plan, tokenizer: Tokenizer, model: Pick<Model
       mend: "lower problems or max_tokens",
     });
   }
-  const { mixture } = inputs;
-  return { contexts, problems: problemSource({ problems: contexts.problems, ...(mixture && { mixture }), batch: config.problems }) };
+  const { mixture, weights } = inputs;
+  return {
+    contexts,
+    problems: problemSource({ problems: contexts.problems, ...(mixture && { mixture }), ...(weights && { weights }), batch: config.problems }),
+  };
 }
 
 /** Roles that some part of a method can use, beside the policy. */
@@ -217,6 +220,7 @@ function absolute(config: TrainConfig): TrainConfig {
     out: resolvePath(config.out),
     ...(config.reference === undefined ? {} : { reference: resolvePath(config.reference) }),
     ...(config.data === undefined ? {} : { data: withPaths(config.data, whole) }),
+    ...(config.profile === undefined ? {} : { profile: { ...config.profile, file: whole(config.profile.file) } }),
     eval: {
       ...config.eval,
       ...(config.eval.data === undefined ? {} : { data: withPaths(config.eval.data, whole) }),

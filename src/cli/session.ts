@@ -1,0 +1,75 @@
+/** A policy that answers and a verifier that judges, opened together for a command and closed together. */
+import { loadAlphabet } from "../core/alphabet.js";
+import type { Problem } from "../core/problem.js";
+import type { Tokenizer } from "../core/tokenizer.js";
+import type { Engine } from "../engine/contract.js";
+import { inspectFolder } from "../engine/onnx/folder.js";
+import { parameterCount } from "../engine/onnx/params.js";
+import { startLocal, startOnnx } from "../engine/onnx/start.js";
+import { renderContexts } from "../train/contexts.js";
+import { type NamedModel, namedModel } from "../train/model-name.js";
+import { type JudgePool, startPool } from "../verify/pool.js";
+import { refuseUnlessTotal } from "../verify/probe.js";
+import type { DecoderFlags } from "./measure.js";
+import type { Posed } from "./problems.js";
+import { Progress, type ProgressOptions } from "./progress.js";
+
+export interface Session {
+  readonly model: NamedModel;
+  readonly tokenizer: Tokenizer;
+  /** Response budget in tokens. */
+  readonly maxTokens: number;
+  readonly engine: Engine;
+  readonly pool: JudgePool;
+  /** The progress line, which says that the samples are waited for. */
+  readonly progress: Progress;
+  /** Takes the progress line away too. */
+  close(): Promise<void>;
+}
+
+export interface SessionOptions {
+  readonly model: string;
+  readonly posed: Posed;
+  readonly flags: Pick<DecoderFlags, "maxTokens" | "threads" | "verifierWorkers">;
+  /** The progress line; it is made once all is checked that can be refused. */
+  readonly line: ProgressOptions;
+}
+
+/** The budget where neither flags nor task say one, as far as the model has room. */
+const defaultBudget = 256;
+
+/** Checks model, prompts and verifier, then starts the engine, the verifiers and loads the model. */
+export async function openSession({ model: text, posed, flags, line }: SessionOptions): Promise<Session> {
+  const { threads, verifierWorkers = 1 } = flags;
+  const model = namedModel(text);
+  const tokenizer = await loadAlphabet(model.folder);
+  const { problems, verifier, source } = posed;
+  // What the model cannot take is refused before an engine is started.
+  const config = await inspectFolder(model.folder);
+  const { vocabulary, maxPositions } = config;
+  const budget = flags.maxTokens ?? posed.maxTokens;
+  const { contexts } = renderContexts(problems, tokenizer, { vocabulary, maxTokens: maxPositions }, { max_tokens: budget ?? 1 });
+  await refuseUnlessTotal(problems[0] as Problem, verifier);
+  const longest = [...contexts.values()].reduce((most, { ids }) => Math.max(most, ids.length), 0);
+  const maxTokens = budget ?? Math.max(1, Math.min(defaultBudget, maxPositions - longest));
+  const progress = new Progress(line);
+  const opened: (() => Promise<void>)[] = [];
+  const close = async (): Promise<void> => {
+    progress.end();
+    await Promise.all(opened.splice(0).map((end) => end()));
+  };
+  try {
+    progress.waitFor("the engine");
+    const engine = await (threads === undefined ? startLocal(parameterCount(config)) : startOnnx({ engine: { threads } }));
+    opened.push(() => engine.close());
+    const pool = await startPool({ verifier, workers: source === undefined ? 0 : verifierWorkers, ...(source && { source }) });
+    opened.push(() => pool.close());
+    progress.waitFor("the model");
+    await engine.weights.load({ role: "policy", source: { from: "folder", path: model.folder }, trainable: false });
+    progress.waitFor("samples");
+    return { model, tokenizer, maxTokens, engine, pool, progress, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
