@@ -1,5 +1,6 @@
 /** What `eval` and `sample` share: their decoder's flags, and the way from a model and problems to judged samples. */
 import type { Command } from "commander";
+import { type Problem, plainContext } from "../core/problem.js";
 import { type Evaluation, evaluate, evaluationPurpose } from "../evaluate/evaluate.js";
 import type { StoreConditions } from "../evaluate/store.js";
 import { positiveNumber, wholeNumber } from "./flags.js";
@@ -35,6 +36,8 @@ export function decoderOptions(command: Command): Command {
 export interface Measured {
   readonly evaluation: Evaluation;
   readonly conditions: StoreConditions;
+  /** The token ids that a problem was asked under. */
+  readonly contextOf: (problem: Problem) => Int32Array;
   readonly wallMs: number;
 }
 
@@ -53,6 +56,7 @@ export async function measure({ model: text, posed, flags, k, silent }: MeasureO
   const line = { label: "sampling", total: problems.length * n, silent };
   const { model, tokenizer, maxTokens, engine, pool, progress, close } = await openSession({ model: text, posed, flags, line });
   try {
+    const contextOf = ({ prompt }: Problem): Int32Array => tokenizer.render(prompt, { addGenerationPrompt: true });
     const started = performance.now();
     const evaluation = await evaluate(engine, {
       weights: { role: "policy" },
@@ -60,6 +64,7 @@ export async function measure({ model: text, posed, flags, k, silent }: MeasureO
       verifier,
       judge: (problem, response, truncated) => pool.judge(problem, response, truncated),
       tokenizer,
+      prepare: (problem) => plainContext(contextOf(problem)),
       n,
       k,
       temperature,
@@ -80,7 +85,7 @@ export async function measure({ model: text, posed, flags, k, silent }: MeasureO
       purpose: evaluationPurpose,
       engine: { name: engine.info.name, ...engine.info.fingerprint },
     };
-    return { evaluation, conditions, wallMs };
+    return { evaluation, conditions, contextOf, wallMs };
   } finally {
     await close();
   }

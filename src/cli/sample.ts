@@ -33,13 +33,14 @@ export function define(command: Command): void {
       "after",
       `
 Of a task one problem is posed, of a data file all, unless --n-problems says otherwise. An object has the problem with its
-reference, the response as token ids and text, its log-prob (at the temperature, and raw at 1), why it stopped and its verdict.
+reference, its context and the response as token ids, the response as text, its log-prob (at the temperature, and raw at 1), why it stopped and its verdict.
 
 Examples:
   $ touchstone sample runs/first@best --task chain --n 3
   $ touchstone sample my-model --prompt "7+5*2=" --temperature 0.7
   $ touchstone sample my-model --prompt "7+5=" --answer 12 --verifier number
-  $ touchstone sample my-model --data test.jsonl --verifier number --n 8 --out rollouts.jsonl`,
+  $ touchstone sample my-model --data test.jsonl --verifier number --n 8 --out rollouts.jsonl
+  $ touchstone sft --rollouts rollouts.jsonl --accepted --model my-model --steps 100 --lr 1e-4 --out better`,
     )
     .action((model: string, flags: SampleFlags) => sample(model, withProblemsOfRun(model, flags)));
 }
@@ -51,11 +52,11 @@ async function sample(model: string, flags: SampleFlags): Promise<void> {
     throw new ConfigError({ place: "option --greedy", cause: `${flags.n} samples a problem would all be the same`, mend: "give --n 1, or leave --greedy out" });
   if (out !== undefined) refuseUnlessFile(out);
   const posed = await posedProblems(flags, flags.seed ?? 0, flags.task === undefined ? Number.MAX_SAFE_INTEGER : 1);
-  const { evaluation } = await measure({ model, posed, flags, k: [1], silent: json === true });
+  const { evaluation, conditions, contextOf } = await measure({ model, posed, flags, k: [1], silent: json === true });
   for (const line of posed.notes) process.stderr.write(`note: ${line}\n`);
   const problems = new Map(posed.problems.map((problem) => [problem.key, problem]));
   const { samples, metrics } = evaluation;
-  const lines = (): string[] => samples.map((each) => JSON.stringify(rolloutJson(problems.get(each.problem)!, each)));
+  const lines = (): string[] => samples.map((each) => JSON.stringify(rolloutJson(problems.get(each.problem)!, each, conditions.tokenizer, contextOf)));
   if (json) print(lines().join("\n"));
   else if (out !== undefined) {
     await writeWhole(out, lines());
@@ -63,8 +64,10 @@ async function sample(model: string, flags: SampleFlags): Promise<void> {
   } else print(rolloutsText(posed.problems, samples).join("\n"));
 }
 
-function rolloutJson(problem: Problem, sample: EvaluatedSample): Json {
-  return { ...(sampleJson(sample) as { [key: string]: Json }), problem: publicProblem(problem) as unknown as Json };
+/** With the tokenizer and the context as token ids, so that it can be learnt as it was sampled. */
+function rolloutJson(problem: Problem, sample: EvaluatedSample, tokenizer: string, contextOf: (problem: Problem) => Int32Array): Json {
+  const own = sampleJson(sample) as { [key: string]: Json };
+  return { ...own, problem: publicProblem(problem) as unknown as Json, tokenizer, context: [...contextOf(problem)] };
 }
 
 /** A file that could not be written would be told after all the samples were drawn. */

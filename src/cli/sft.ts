@@ -1,4 +1,4 @@
-/** `touchstone sft`: supervised training of a new or an existing policy, on pairs or on a task's worked solutions. */
+/** `touchstone sft`: supervised training of a new or an existing policy, on pairs, on a task's worked solutions, or on rollouts. */
 import { rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
@@ -14,6 +14,7 @@ import { parseSchedule } from "../engine/schedule.js";
 import { namedTask } from "../tasks/catalogue.js";
 import { modelHelp, namedModel } from "../train/model-name.js";
 import { alphabetOf, type Pair, pairExamples, readPairs } from "../train/pairs.js";
+import { rolloutExamples } from "../train/rollout-examples.js";
 import { type Example, epochs, type SftStep, sft } from "../train/sft.js";
 import { type PolicySize, parametersOf, policyConfig, policySizes, workedBatches } from "../train/starter.js";
 import { jsonObject, positiveNumber, wholeNumber } from "./flags.js";
@@ -26,6 +27,9 @@ interface SftFlags {
   readonly data?: string;
   readonly promptColumn: string;
   readonly responseColumn: string;
+  readonly rollouts?: string;
+  readonly accepted?: true;
+  readonly perProblem?: number;
   readonly model?: string;
   readonly size?: PolicySize;
   readonly maxLength: number;
@@ -46,6 +50,9 @@ export function define(command: Command): void {
     .option("--data <file>", "learn the pairs of a JSONL or Parquet file instead")
     .option("--prompt-column <name>", "its column of prompts: texts or lists of messages", "prompt")
     .option("--response-column <name>", "its column of responses", "response")
+    .option("--rollouts <path>", "learn rollouts instead: a file of touchstone sample --out, or the folder of a run")
+    .option("--accepted", "of the rollouts, those that were accepted alone")
+    .option("--per-problem <count>", "of the rollouts, at most so many different ones a problem", wholeNumber("--per-problem", 1))
     .option("--model <folder>", `begin with this policy: ${modelHelp}`)
     .addOption(new Option("--size <name>", "begin with a new policy of this size").choices(Object.keys(policySizes)))
     .option("--max-length <tokens>", "longest prompt with response that a new policy takes", wholeNumber("--max-length", 8), 512)
@@ -64,13 +71,15 @@ The loss is the mean over all response tokens of a batch; prompts are not learnt
 
 Examples:
   $ touchstone sft --task chain --size 100k --task-options '{"modulus":7}' --steps 2400 --lr 4e-3 --out starter
-  $ touchstone sft --data pairs.jsonl --model starter --steps 200 --lr 1e-4 --out better`,
+  $ touchstone sft --data pairs.jsonl --model starter --steps 200 --lr 1e-4 --out better
+  $ touchstone sft --rollouts rollouts.jsonl --accepted --per-problem 4 --model starter --steps 100 --lr 1e-4 --out better`,
     )
     .action(run);
 }
 
 async function run(flags: SftFlags): Promise<void> {
-  oneOf("what to learn", { "--task": flags.task, "--data": flags.data });
+  oneOf("what to learn", { "--task": flags.task, "--data": flags.data, "--rollouts": flags.rollouts });
+  refuseWithout(flags);
   oneOf("what to begin with", { "--model": flags.model, "--size": flags.size });
   const { steps, lr: rate, warmup, seed, batchSize } = flags;
   const schedule = parseSchedule(
@@ -87,10 +96,10 @@ async function run(flags: SftFlags): Promise<void> {
   const config = flags.size === undefined ? undefined : policyConfig(flags.size, tokenizer, flags.maxLength);
   const source: LoadRequest["source"] = model ? { from: "folder", path: model.folder } : { from: "config", config: config as Json, seed };
   // Everything that can be refused is read before the engine starts.
-  const fixed = task ? undefined : pairExamples(pairs, tokenizer, longest, flags.data as string);
+  const fixed = task ? undefined : await examplesOf(flags, pairs, tokenizer, longest);
   const batch: (step: number) => readonly Example[] = task
     ? workedBatches(task, tokenizer, batchSize, steps, seed)
-    : epochs(fixed as Example[], batchSize, seed);
+    : epochs(fixed as readonly Example[], batchSize, seed);
   firstOf(batch, task?.name);
 
   const progress = new Progress({ label: "learning", total: steps, silent: flags.json === true });
@@ -119,6 +128,23 @@ async function run(flags: SftFlags): Promise<void> {
     process.off("SIGINT", onSignal);
     await engine.close();
   }
+}
+
+/** What the flags of rollouts need beside them. */
+function refuseWithout({ rollouts, accepted, perProblem, size }: SftFlags): void {
+  const stray = accepted ? "--accepted" : perProblem === undefined ? undefined : "--per-problem";
+  if (rollouts === undefined && stray !== undefined)
+    throw new ConfigError({ place: `option ${stray}`, cause: "there are no --rollouts to choose from", mend: "give them, or leave it out" });
+  if (rollouts === undefined || size === undefined) return;
+  throw new ConfigError({ place: "option --size", cause: "rollouts are token ids, and a new policy has no tokenizer yet", mend: "begin with --model" });
+}
+
+async function examplesOf(flags: SftFlags, pairs: readonly Pair[], tokenizer: Tokenizer, longest: number): Promise<readonly Example[]> {
+  const { data, rollouts, accepted = false, perProblem, json } = flags;
+  if (rollouts === undefined) return pairExamples(pairs, tokenizer, longest, data as string);
+  const { examples, total, problems } = await rolloutExamples(rollouts, tokenizer, longest, { accepted, ...(perProblem !== undefined && { perProblem }) });
+  if (!json) process.stderr.write(`note: learning ${examples.length} of ${total} rollouts, of ${problems} problems\n`);
+  return examples;
 }
 
 /** Draws the first batch, so that a model which cannot write the task is refused before an engine starts. */
@@ -155,7 +181,7 @@ function oneOf(place: string, flags: { readonly [flag: string]: unknown }): void
   const given = Object.keys(flags).filter((flag) => flags[flag] !== undefined);
   if (given.length === 1) return;
   const cause = given.length === 0 ? "nothing is named" : `${given.join(" and ")} are given together`;
-  throw new ConfigError({ place, cause, mend: `give one of ${Object.keys(flags).join(" and ")}` });
+  throw new ConfigError({ place, cause, mend: `give one of ${Object.keys(flags).join(", ").replace(/, (?=[^,]*$)/, " and ")}` });
 }
 
 function noTokenizer(task: string): never {

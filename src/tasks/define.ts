@@ -32,7 +32,7 @@ interface Common<S extends Options> {
   /** A strict zod object; absent: no options. */
   readonly options?: S;
   readonly shares?: Shares;
-  /** A worked solution from a stream of random numbers; absent: the rows' own. */
+  /** A worked solution from a stream of random numbers, for warm starts; absent: the rows' own, as far as they have one. */
   readonly solution?: (problem: Problem, random: Stream, options: z.output<S>) => string;
   /** Response budget in tokens. */
   readonly maxTokens?: number | ((options: z.output<S>) => number);

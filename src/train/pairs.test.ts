@@ -75,6 +75,18 @@ describe("a warm start's batches", () => {
     expect(() => workedBatches(bare, tokenizer, 1, 1, 0)).toThrow(/task bare: it has no worked solutions; give prompt and response pairs with --data/);
   });
 
+  it("are the rows' own where the task draws none; rows without one are passed over", () => {
+    const rows = ["1", "2", "3"].map((prompt) => ({
+      prompt,
+      answer: prompt,
+      split: "train" as const,
+      ...(prompt !== "2" && { solution: `${prompt}${prompt}` }),
+    }));
+    const own = defineTask({ name: "own", rows, verify: () => true })();
+    const texts = workedBatches(own, tokenizer, 4, 1, 0)(0).map(({ context, response }) => `${tokenizer.decode(context)} ${tokenizer.decode(response)}`);
+    expect(new Set(texts.map((text) => text.trim()))).toEqual(new Set(["1 11", "3 33"]));
+  });
+
   it("go to policies whose size is what their name says", () => {
     expect(parametersOf("100k", 22)).toBe(2 * (4 * 64 * 64 + 3 * 64 * 192 + 2 * 64) + 22 * 64 + 64);
     for (const [name, least, most] of [

@@ -1,6 +1,7 @@
 /** Small policies that start from nothing: their shapes, and the warm start on a task's worked solutions. */
 import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
+import type { Problem } from "../core/problem.js";
 import { randomKey } from "../core/random.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { Task } from "../tasks/contract.js";
@@ -41,19 +42,23 @@ export function policyConfig(size: PolicySize, tokenizer: Pick<Tokenizer, "size"
 const pool = 32_768;
 
 /**
- * Batches of a task's worked solutions from its split `warm`: prompt as the chat template renders it, solution with the
- * end token. Each time a problem comes round its solution is drawn anew. Throws a ConfigError where the task has none.
+ * Batches of a task's worked solutions from its split `warm`, or `train` where nothing is warm: prompt as the chat template
+ * renders it, solution with the end token. A task that draws solutions draws them anew each time a problem comes round; else
+ * they are the rows' own, and rows without one are passed over. Throws a ConfigError where the task has none.
  */
 export function workedBatches(task: Task, tokenizer: Tokenizer, batchSize: number, steps: number, seed: number): (step: number) => Example[] {
-  const { solution } = task;
-  if (!solution) {
+  const split = task.size("warm") > 0 ? "warm" : "train";
+  const all = task.problems(split, Math.min(batchSize * steps, pool, task.size(split)), seed);
+  const written = ({ privileged }: Problem): string | undefined => (typeof privileged?.solution === "string" ? privileged.solution : undefined);
+  const problems = task.solution ? all : all.filter((problem) => written(problem) !== undefined);
+  const solution = task.solution?.bind(task) ?? ((problem: Problem) => written(problem) as string);
+  if (problems.length === 0) {
     throw new ConfigError({
       place: `task ${task.name}`,
       cause: "it has no worked solutions",
-      mend: "give prompt and response pairs with --data, or add `solution` to the task",
+      mend: "give prompt and response pairs with --data, or add `solution` to the task or its rows",
     });
   }
-  const problems = task.problems("warm", Math.min(batchSize * steps, pool, task.size("warm")), seed);
   const prompts = problems.map(({ prompt }) => tokenizer.render(prompt, { addGenerationPrompt: true }));
   return (step) =>
     Array.from({ length: batchSize }, (_, i) => {
