@@ -188,11 +188,16 @@ export class OnnxEngine implements Replica {
   }
 
   async exportGradient(set: ParameterSet, file: string): Promise<boolean> {
-    return this.weights.exportGradient(set, file);
+    const start = performance.now();
+    const written = this.weights.exportGradient(set, file);
+    this.counts.busyMs += performance.now() - start;
+    return written;
   }
 
   async importGradient(set: ParameterSet, files: readonly string[]): Promise<void> {
+    const start = performance.now();
     this.weights.importGradient(set, files);
+    this.counts.busyMs += performance.now() - start;
   }
 
   async usage(): Promise<Usage> {
