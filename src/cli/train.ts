@@ -64,7 +64,7 @@ function report(result: TrainResult, { rewards, scores }: Watch): void {
   const paint = colours(process.stdout);
   if (rewards.length > 1) {
     print(paint.bold("reward a step"));
-    for (const line of curve(rewards, { low: 0, high: Math.max(1, ...rewards) })) print(line);
+    for (const line of curve(rewards, { low: Math.min(0, ...rewards), high: Math.max(1, ...rewards) })) print(line);
   }
   const [first] = scores;
   const last = scores.at(-1);

@@ -41,7 +41,7 @@ export class Watch {
           this.progress = new Progress({ label: "training", total: progress.steps, silent: this.silent });
         }
         if (progress.metrics.reward !== undefined) this.rewards.push(progress.metrics.reward);
-        this.progress.picture(this.rewards.length > 1 ? curve(this.rewards, { low: 0, high: Math.max(1, ...this.rewards) }) : []);
+        this.progress.picture(this.rewards.length > 1 ? curve(this.rewards, { low: Math.min(0, ...this.rewards), high: Math.max(1, ...this.rewards) }) : []);
         this.progress.at(progress.step, this.note(progress.metrics));
         break;
       case "evaluation":
