@@ -2,7 +2,7 @@
 import type { Problem } from "../core/problem.js";
 import type { Group, Trajectory } from "../core/trajectory.js";
 import { rewardOf } from "../core/verdict.js";
-import type { OneSlots, Rewards } from "./contract.js";
+import type { OneSlots, Rewards, Step } from "./contract.js";
 import { rowsOf } from "./credit.js";
 
 /** A group from a problem and its answers, members in order. The key is unique in the run as long as a step takes a problem once. */
@@ -14,16 +14,20 @@ export function groupOf(step: number, problem: Problem, trajectories: readonly T
 export const fixedGroups: OneSlots["allocate"] = {
   appends: false,
   async *run(step) {
-    const problems = await step.propose(step.settings.problems);
-    yield* await Promise.all(
-      problems.map(async (problem) => {
-        const trajectories: Trajectory[] = [];
-        for await (const trajectory of step.expand(problem, step.settings.group)) trajectories.push(trajectory);
-        return groupOf(step.step, problem, trajectories);
-      }),
-    );
+    yield* await drawGroups(step, await step.propose(step.settings.problems));
   },
 };
+
+/** A group of `settings.group` answers for each problem, all drawn at once; in the order of the problems. */
+export function drawGroups(step: Step, problems: readonly Problem[]): Promise<Group[]> {
+  return Promise.all(
+    problems.map(async (problem) => {
+      const trajectories: Trajectory[] = [];
+      for await (const trajectory of step.expand(problem, step.settings.group)) trajectories.push(trajectory);
+      return groupOf(step.step, problem, trajectories);
+    }),
+  );
+}
 
 /** One answer a member, in one turn. */
 export const plainAnswers: OneSlots["expand"] = {

@@ -9,6 +9,7 @@ import { type LossResult, type LossRow, mergeStatistics, type Surrogate, type Te
 import type { Bounds, Lab, Mask, Rewards } from "./contract.js";
 import { type Credit, rowsByGroup, rowsOf } from "./credit.js";
 import { checkInvariants } from "./invariants.js";
+import { scoredTokens } from "./keep.js";
 import type { Resolved } from "./resolve.js";
 
 /** Token coefficients after one slot: the view shows them as a waterfall. */
@@ -42,7 +43,7 @@ export async function coefficientsOf(method: Resolved, batch: Batch, lab: Lab): 
   let rewards = checkRewards(method.one.reward.from, await method.one.reward.value(batch, lab), rows);
   for (const stage of method.stages.adjust) rewards = checkRewards(stage.from, await stage.run(batch, rewards, lab), rows);
 
-  const base = maskOf(rows, rewards);
+  const base = scoredTokens(rows, rewards);
   let credit = await method.one.credit.value(batch, rewards, lab);
   checkCredit(method.one.credit.from, credit, rows, base);
   const waterfall: Fall[] = [{ method: method.one.credit.from, slot: "credit", stage: 0, token: credit.token }];
@@ -64,10 +65,10 @@ export async function coefficientsOf(method: Resolved, batch: Batch, lab: Lab): 
   for (const stage of method.stages.bounds) bounds = checkBounds(stage.from, stage.run(batch, credit, bounds), rows);
 
   const aggregate = method.one.aggregate;
-  const weights = checkTokens(`aggregate of ${aggregate.from}`, aggregate.value(batch, { rows: mask.rows, tokens: mask.policy }), rows);
+  const weights = checkTokens(`aggregate of ${aggregate.from}`, aggregate.value(batch, { rows: mask.rows, tokens: mask.policy }, lab.settings), rows);
   const terms: Term[] = [];
   if (method.stages.terms.length > 0) {
-    const termWeights = checkTokens(`aggregate of ${aggregate.from}`, aggregate.value(batch, { rows: mask.rows, tokens: mask.terms }), rows);
+    const termWeights = checkTokens(`aggregate of ${aggregate.from}`, aggregate.value(batch, { rows: mask.rows, tokens: mask.terms }, lab.settings), rows);
     const termMask = { rows: mask.rows, tokens: mask.terms, weights: termWeights };
     for (const stage of method.stages.terms) terms.push(...(await stage.run(batch, termMask, lab)));
   }
@@ -138,14 +139,6 @@ export function groupsWithoutCoefficient(c: Coefficients): number[] {
     const loud = rows.some((i) => (c.mask.policy[i] as Uint8Array).some((m, t) => m === 1 && (c.credit.token[i] as Float64Array)[t] !== 0));
     return loud ? [] : [g];
   });
-}
-
-/** The masks that verdicts and trajectories give, before any `keep`: unscored rows fall out whole. */
-function maskOf(rows: readonly Trajectory[], rewards: Rewards): Mask {
-  const counts = Uint8Array.from(rewards.values, (value) => (value === undefined ? 0 : 1));
-  const masked = (pick: (row: Trajectory) => Uint8Array) =>
-    rows.map((row, i) => (counts[i] ? pick(row).map((m, t) => m & (row.loss[t] as number)) : new Uint8Array(row.response.length)));
-  return { rows: counts, policy: masked((row) => row.reward), terms: masked((row) => row.loss) };
 }
 
 function intersect(a: Mask, b: Mask, from: string): Mask {

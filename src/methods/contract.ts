@@ -11,7 +11,7 @@ import type { Meaning, RandomKey } from "../core/random.js";
 import type { Batch, Group, Purpose, Trajectory } from "../core/trajectory.js";
 import type { Verdict } from "../core/verdict.js";
 import type { Capability, EngineInfo, Sample, SampleRequest, Scores, ScoreWant, Sequence, Weights, WeightsRef } from "../engine/contract.js";
-import type { Aggregator } from "../losses/aggregate.js";
+import type { TokenMask } from "../losses/aggregate.js";
 import type { Statistics, Surrogate, Term } from "../losses/contract.js";
 import type { Credit } from "./credit.js";
 
@@ -175,7 +175,7 @@ export interface OneSlots {
   reward: (batch: Batch, lab: Lab) => Async<Rewards>;
   credit: (batch: Batch, rewards: Rewards, lab: Lab) => Async<Credit>;
   loss: Surrogate;
-  aggregate: Aggregator;
+  aggregate: (batch: Batch, mask: TokenMask, settings: Settings) => Float64Array[];
   parametrisation: ModuleRef;
   optimizer: ModuleRef;
 }
@@ -198,7 +198,11 @@ export type StageSlot = keyof StageSlots;
 export type Slot = OneSlot | StageSlot;
 
 /** An answer to a slot with one owner. `sets` is an option that the user wrote: it beats `owns`, which beats `prefers`. */
-export type One<F> = ({ readonly sets: F } | { readonly owns: F } | { readonly prefers: F }) & { readonly about?: string };
+export type One<F> = ({ readonly sets: F } | { readonly owns: F } | { readonly prefers: F }) & {
+  readonly about?: string;
+  /** Refuses settings under which this answer cannot work, by throwing; asked only of the answer that runs. */
+  readonly check?: (settings: Settings) => void;
+};
 
 /** A stage. `about` is one phrase for the resolved table. */
 export interface Stage<F> {
@@ -226,7 +230,7 @@ export interface Method {
   readonly writes?: readonly Note<Json>[];
   /** `reward-variance`: it filters groups whose rewards are equal; `beyond`: it learns from such groups (C20). */
   readonly signal?: "reward-variance" | "beyond";
-  /** Refuses settings under which it cannot work, by throwing. */
+  /** Refuses settings under which it cannot work, whatever other methods answer, by throwing. */
   readonly check?: (settings: Settings) => void;
   readonly slots: Slots;
   /** The methods that `compose` made this one of. */
@@ -239,6 +243,8 @@ export interface MethodModule<O, S extends Json> {
   /** Citation, or "our choice". */
   readonly paper: string;
   readonly options: ZodType<O>;
+  /** The slot that an option decides. One that is set to something else than its default makes that slot's answer the user's (`sets`). */
+  readonly decides?: { readonly [option in keyof O]?: OneSlot };
   readonly initial: S;
   make(options: O, state: Cell<S>): Method;
 }

@@ -1,6 +1,9 @@
 import { CapabilityError } from "../core/errors.js";
 import type { EngineInfo } from "../engine/contract.js";
-import type { Method } from "./contract.js";
+import type { Method, Need } from "./contract.js";
+
+/** What every method needs that changes the policy. */
+export const training: Need = { for: "training", oneOf: [{ capabilities: ["sample", "train"] }] };
 
 /** A way that was taken although the paper goes another. */
 export interface Difference {

@@ -4,7 +4,18 @@
  */
 import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
-import { levels, type Method, type One, type OneSlot, type OneSlots, type Slot, type Stage, type StageSlot, type StageSlots } from "./contract.js";
+import {
+  levels,
+  type Method,
+  type One,
+  type OneSlot,
+  type OneSlots,
+  type Settings,
+  type Slot,
+  type Stage,
+  type StageSlot,
+  type StageSlots,
+} from "./contract.js";
 
 export const oneSlots = ["select", "allocate", "expand", "reward", "credit", "loss", "aggregate", "parametrisation", "optimizer"] as const satisfies OneSlot[];
 export const stageSlots = ["setup", "prepare", "enrich", "adjust", "shape", "keep", "bounds", "terms", "observe"] as const satisfies StageSlot[];
@@ -32,6 +43,7 @@ export interface Answer<F> {
   /** Methods whose preference or ownership gave way. */
   readonly over: readonly string[];
   readonly about?: string;
+  readonly check?: One<F>["check"];
 }
 
 export type Placed<F> = Stage<F> & { readonly from: string };
@@ -89,7 +101,7 @@ function answer<K extends OneSlot>(slot: K, methods: readonly Method[], fallback
     const winner = given.filter((g) => g.how === how).at(-1);
     if (!winner) continue;
     const over = given.filter((g) => g !== winner).map((g) => g.from);
-    return { value: choiceOf(winner.one), from: winner.from, how, over, ...aboutOf(winner.one) };
+    return { value: choiceOf(winner.one), from: winner.from, how, over, ...saidOf(winner.one) };
   }
   const one = fallback.slots[slot] as One<OneSlots[K]> | undefined;
   if (one === undefined)
@@ -98,7 +110,7 @@ function answer<K extends OneSlot>(slot: K, methods: readonly Method[], fallback
       cause: `neither ${methods.map((m) => m.name).join("+")} nor ${fallback.name} fills it`,
       mend: "compose with a method that does",
     });
-  return { value: choiceOf(one), from: fallback.name, how: "default", over: [], ...aboutOf(one) };
+  return { value: choiceOf(one), from: fallback.name, how: "default", over: [], ...saidOf(one) };
 }
 
 function howOf(one: One<unknown>): "sets" | "owns" | "prefers" {
@@ -109,8 +121,8 @@ function choiceOf<F>(one: One<F>): F {
   return "sets" in one ? one.sets : "owns" in one ? one.owns : one.prefers;
 }
 
-function aboutOf(one: { readonly about?: string }): { about?: string } {
-  return one.about === undefined ? {} : { about: one.about };
+function saidOf<F>({ about, check }: One<F>): Pick<One<F>, "about" | "check"> {
+  return { ...(about === undefined ? {} : { about }), ...(check === undefined ? {} : { check }) };
 }
 
 function stagesOf<K extends StageSlot>(slot: K, methods: readonly Method[]): Placed<StageSlots[K]>[] {
@@ -122,6 +134,12 @@ function stagesOf<K extends StageSlot>(slot: K, methods: readonly Method[]): Pla
 function listOf<K extends StageSlot>(method: Method, slot: K): readonly Stage<StageSlots[K]>[] {
   const stages = method.slots[slot] as Stage<StageSlots[K]> | readonly Stage<StageSlots[K]>[] | undefined;
   return stages === undefined ? [] : Array.isArray(stages) ? stages : [stages as Stage<StageSlots[K]>];
+}
+
+/** Asks every method, and every answer that runs, whether it can work under these settings; throws what the first says that cannot. */
+export function checkSettings(resolved: Resolved, settings: Settings): void {
+  for (const method of resolved.methods) method.check?.(settings);
+  for (const slot of oneSlots) resolved.one[slot].check?.(settings);
 }
 
 function conflict(a: string, b: string, cause: string): ConfigError {

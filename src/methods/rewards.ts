@@ -1,5 +1,6 @@
-import type { Trajectory } from "../core/trajectory.js";
+import type { Batch, Trajectory } from "../core/trajectory.js";
 import type { Rewards } from "./contract.js";
+import { rowsOf } from "./credit.js";
 
 /**
  * Returns of the scored episodes among some rows, by episode (C2): the reward of the last scored row, plus all rewards on
@@ -17,4 +18,26 @@ export function episodesOf(indices: readonly number[], rows: readonly Trajectory
     else last.set(episode, turn >= seen.turn ? { turn, value, extra: seen.extra + extra } : { ...seen, extra: seen.extra + extra });
   }
   return new Map([...last].map(([episode, { value, extra }]) => [episode, value + extra]));
+}
+
+/**
+ * Rewards that are still to come at each token: those on the token itself and later ones, of the row and of the later turns
+ * of its episode, and the episode's own. 0 for unscored rows. [rows][tokens]
+ */
+export function returnsToGo(batch: Batch, rewards: Rewards): Float64Array[] {
+  const rows = rowsOf(batch);
+  const left = rows.map((row) => new Float64Array(row.response.length));
+  const rest = new Map<string, number>();
+  const scored = [...rows.keys()].filter((i) => rewards.values[i] !== undefined);
+  for (const i of scored.sort((a, b) => (rows[b] as Trajectory).turn - (rows[a] as Trajectory).turn || b - a)) {
+    const { episode } = rows[i] as Trajectory;
+    const own = left[i] as Float64Array;
+    let sum = rest.get(episode) ?? (rewards.values[i] as number);
+    for (let t = own.length - 1; t >= 0; t--) {
+      sum += rewards.tokens?.[i]?.[t] ?? 0;
+      own[t] = sum;
+    }
+    rest.set(episode, sum);
+  }
+  return left;
 }

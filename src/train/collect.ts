@@ -1,11 +1,10 @@
 /** The rollout of one step: from the resolved slots of selection and rollout to the batch that is trained on. */
 import { ArgumentError, DataError } from "../core/errors.js";
-import { notesOf, restoreNotes } from "../core/note.js";
 import { type Batch, type Group, type Trajectory, trained } from "../core/trajectory.js";
-import type { Sequence } from "../engine/contract.js";
 import type { Outcome } from "../methods/contract.js";
+import { withOld as scoreOld } from "../methods/old.js";
 import type { Resolved } from "../methods/resolve.js";
-import { policy, type StepLab } from "./lab.js";
+import type { StepLab } from "./lab.js";
 
 export interface CollectOptions {
   readonly unscored: "drop-sample" | "drop-group";
@@ -75,7 +74,7 @@ function check(step: number, groups: readonly Group[]): void {
 }
 
 /** Log-probs under the conditions of training, for trajectories that were drawn under others (C3). */
-async function withOld(groups: readonly Group[], lab: StepLab, weights: string | undefined): Promise<Group[]> {
+function withOld(groups: readonly Group[], lab: StepLab, weights: string | undefined): Promise<Group[]> {
   const { temperature } = lab.settings;
   const needs = (t: Trajectory): boolean => {
     if (t.purpose !== "train" || t.old !== undefined) return false;
@@ -84,24 +83,7 @@ async function withOld(groups: readonly Group[], lab: StepLab, weights: string |
     const sameWeights = weights === undefined ? t.role === "policy" : conditions.weights === weights;
     return !sameContext || !sameWeights || conditions.temperature !== temperature || conditions.truncation !== undefined;
   };
-  const missing = groups.flatMap(({ trajectories }) => trajectories.filter(needs));
-  if (missing.length === 0) return [...groups];
-  const sequences = missing.map((t): Sequence => ({ context: t.trainedUnder, response: t.response, weights: policy, temperature }));
-  const scores = await lab.score(sequences);
-  const completed = new Map(
-    missing.map((t, i) => {
-      const conditions = { context: t.trainedUnder.label, weights: scores[i].weights, temperature };
-      const next: Trajectory = { ...t, old: { values: scores[i].logp, conditions } };
-      restoreNotes(next, notesOf(t));
-      return [t, next] as const;
-    }),
-  );
-  return groups.map((group) => {
-    if (!group.trajectories.some((t) => completed.has(t))) return group;
-    const next = { ...group, trajectories: group.trajectories.map((t) => completed.get(t) ?? t) };
-    restoreNotes(next, notesOf(group));
-    return next;
-  });
+  return scoreOld(groups, lab, needs);
 }
 
 function sameIds(a: Int32Array, b: Int32Array): boolean {

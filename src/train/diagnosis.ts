@@ -3,6 +3,7 @@ import type { Json } from "../core/json.js";
 import type { Trajectory } from "../core/trajectory.js";
 import { rewardOf } from "../core/verdict.js";
 import { readStatistics } from "../losses/contract.js";
+import { groupCounts } from "../methods/advantages.js";
 import { type Coefficients, groupsWithoutCoefficient } from "../methods/coefficients.js";
 import type { UpdateResult } from "./update.js";
 
@@ -26,6 +27,7 @@ export function metricsOf(c: Coefficients, u: UpdateResult): { [name: string]: n
     reward_max: scores.length > 0 ? Math.max(...scores) : undefined,
     unscored: share(rows, ({ verdict }) => verdict.kind === "unscored"),
     groups: c.batch.groups.length,
+    ...causesOf(c),
     groups_silent: c.batch.groups.length === 0 ? undefined : groupsWithoutCoefficient(c).length / c.batch.groups.length,
     rows: rows.length,
     rows_trained: rows.length === 0 ? undefined : u.rows / rows.length,
@@ -40,6 +42,13 @@ export function metricsOf(c: Coefficients, u: UpdateResult): { [name: string]: n
     ...u.gap.metrics(),
     ...readStatistics(u.statistics),
   });
+}
+
+/** Shares of groups without a comparison to learn from, by cause. */
+function causesOf({ batch, rewards }: Coefficients): { [name: string]: number } {
+  const { equal, oneScored, unscored } = groupCounts(batch, rewards);
+  const all = Math.max(1, batch.groups.length);
+  return { "groups.equal": equal / all, "groups.one_scored": oneScored / all, "groups.unscored": unscored / all };
 }
 
 /** Answers by kind of verdict and, for what was not accepted, by reason. */

@@ -1,6 +1,7 @@
 /** How far sampler and trainer differ on the same tokens, weights, context and temperature: |difference| and KL. */
 import type { Trajectory } from "../core/trajectory.js";
 import type { Scores } from "../engine/contract.js";
+import { sameConditions } from "../methods/old.js";
 
 /** Sums over tokens that can be compared. */
 export class Gap {
@@ -11,8 +12,9 @@ export class Gap {
 
   /** Adds one trajectory: its behaviour log-probs against those of the trainer at the weights that drew it. */
   add(trajectory: Trajectory, trainer: Scores): void {
-    if (trajectory.old !== undefined) return; // sampled under other conditions than trained: nothing to compare
-    const { values } = trajectory.behaviour;
+    const { old, behaviour } = trajectory;
+    if (old !== undefined && !sameConditions(old.conditions, behaviour.conditions)) return; // sampled under other conditions than trained: nothing to compare
+    const { values } = behaviour;
     for (let t = 0; t < values.length; t++) {
       if (!trajectory.sampled[t]) continue;
       const difference = trainer.logp[t] - values[t];

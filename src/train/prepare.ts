@@ -11,7 +11,7 @@ import { Cells } from "../methods/cell.js";
 import type { Method, ProblemSource, Settings } from "../methods/contract.js";
 import { grpo } from "../methods/grpo/grpo.js";
 import { checkNeeds, type Difference } from "../methods/needs.js";
-import { compose, type Resolved, resolve } from "../methods/resolve.js";
+import { checkSettings, compose, type Resolved, resolve } from "../methods/resolve.js";
 import type { Task } from "../tasks/contract.js";
 import { withPaths } from "../tasks/data-options.js";
 import { verifierFrom } from "../verify/catalogue.js";
@@ -100,7 +100,7 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
     throw new ConfigError({ place: "minibatches", cause, mend: `set it to at most ${answers}` });
   }
   scheduleOf(config);
-  for (const part of composed.parts ?? [composed]) part.check?.(settingsOf(config, []));
+  checkSettings(method, settingsOf(config, []));
   return { config, inputs, cells, method, composed };
 }
 

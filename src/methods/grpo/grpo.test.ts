@@ -1,12 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { batch, group, rewarded, row, scores } from "../../../test/support/batch.js";
 import { accept, reject, unscored } from "../../core/verdict.js";
+import { groupAdvantages, groupCounts } from "../advantages.js";
 import { verdictReward } from "../base.js";
 import { Cells } from "../cell.js";
 import { coefficientsOf, groupsWithoutCoefficient, lossOf } from "../coefficients.js";
 import type { Lab, Settings } from "../contract.js";
-import { resolve, tableText } from "../resolve.js";
-import { groupAdvantages, groupCauses, grpo, grpoOptions } from "./grpo.js";
+import { checkSettings, resolve, tableText } from "../resolve.js";
+import { grpo, grpoOptions } from "./grpo.js";
 
 const make = (options: object = {}) => grpo.make(grpoOptions.parse(options), new Cells().cell("grpo", grpo.initial));
 const resolved = (options: object = {}) => resolve(make(options), make());
@@ -44,7 +45,7 @@ describe("advantages, by hand", () => {
   it("a group with one scored member, or none, has 0", () => {
     const b = rewarded([null, 1], [null, null], [1]);
     expect([...groupAdvantages(b, verdictReward(b), sample)]).toEqual([0, 0, 0, 0, 0]);
-    expect(groupCauses(b, verdictReward(b))).toEqual({ "groups.equal": 0, "groups.one_scored": 2 / 3, "groups.unscored": 1 / 3 });
+    expect(groupCounts(b, verdictReward(b))).toEqual({ varied: 0, equal: 0, oneScored: 2, unscored: 1 });
   });
 
   it("a spike is bounded: one success among 64 is sqrt(63) deviations, not thousands", () => {
@@ -136,10 +137,10 @@ describe("the loss, by hand", () => {
 
 describe("options and settings", () => {
   it("a group of one is refused and explained before anything runs", () => {
-    expect(() => make().check?.({ ...settings, group: 1 })).toThrow(
+    expect(() => checkSettings(resolved(), { ...settings, group: 1 })).toThrow(
       "group: it is 1, and GRPO compares the answers to one problem with each other: alone, an answer has advantage 0 and nothing is learnt; set group to 2 or more (8 is usual), or take a method without a group baseline",
     );
-    expect(() => make().check?.(settings)).not.toThrow();
+    expect(() => checkSettings(resolved(), settings)).not.toThrow();
   });
 
   it("the documented defaults are those in force", () => {
@@ -176,8 +177,7 @@ describe("options and settings", () => {
       loss                       grpo (prefers)  clip(ratio, 1 - 0.2, 1 + 0.2)
       loss.aggregate             grpo (prefers)  seq-mean-token-mean
       optimizer.parametrisation  grpo (prefers)  all weights
-      optimizer                  grpo (prefers)  AdamW
-      observe                    grpo"
+      optimizer                  grpo (prefers)  AdamW"
     `);
   });
 });
