@@ -2,24 +2,30 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { batch, group, row, scores } from "../../test/support/batch.js";
+import type { Json } from "../core/json.js";
 import type { Trajectory } from "../core/trajectory.js";
 import type { Scores } from "../engine/contract.js";
-import { aggregator } from "../losses/aggregate.js";
-import { clip } from "../losses/clip.js";
 import { readStatistics } from "../losses/contract.js";
-import { softGate } from "../losses/gate.js";
-import { cispo, reinforce } from "../losses/weighted.js";
+import { anyMethod } from "./catalogue.js";
 import { Cells } from "./cell.js";
+import { cispo } from "./cispo/cispo.js";
 import { coefficientsOf, lossOf } from "./coefficients.js";
-import type { Lab, Method, Slots } from "./contract.js";
+import type { Lab, Method, MethodModule, Slots } from "./contract.js";
 import { Credit } from "./credit.js";
-import { grpo, grpoOptions } from "./grpo/grpo.js";
+import { dapo, overlong } from "./dapo/dapo.js";
+import { drGrpo } from "./dr-grpo/dr-grpo.js";
+import { grpo } from "./grpo/grpo.js";
+import { gspo } from "./gspo/gspo.js";
 import { keepRows } from "./keep.js";
-import { klSlots } from "./kl.js";
+import { reinforcePp } from "./reinforce-pp/reinforce-pp.js";
 import { compose, resolve } from "./resolve.js";
+import { rloo } from "./rloo/rloo.js";
+import { sapo } from "./sapo/sapo.js";
 
 interface CaseRow {
   readonly reward: number | null;
+  /** Of the whole answer, where the case has a part of its tokens. */
+  readonly length?: number;
   readonly mask: number[];
   readonly old: number[];
   readonly new: number[];
@@ -44,38 +50,37 @@ interface Case {
 
 const { cases } = JSON.parse(readFileSync(new URL("../../test/fixtures/clip-cases.json", import.meta.url), "utf8")) as { cases: Case[] };
 
-const makeGrpo = (options: object): Method => grpo.make(grpoOptions.parse(options), new Cells().cell("grpo", grpo.initial));
+const cells = new Cells();
+const make = <O, S extends Json>(module: MethodModule<O, S>, options: object): Method =>
+  anyMethod(module).make(
+    Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined && value !== null)),
+    (name, initial) => cells.cell(name, initial),
+    module.name,
+  ).method;
 
-/** The method of a case: GRPO with its options, and in front of it what the case's method changes. */
+/** The method of a case with the case's options, its rewards, and dropped groups where the case has them. */
 function methodOf(c: Case): Method {
   const { options: o, expected } = c;
   const flat = c.groups.flatMap((g) => g.trajectories);
-  const clips = { clip_low: Number(o.clip_low), clip_high: Number(o.clip_high) };
-  const common = { ...("std" in o ? { std: o.std } : {}), ...("eps" in o ? { eps: o.eps } : {}) };
-  const reward: Slots["reward"] = { owns: () => ({ values: (expected.shaped_rewards ?? flat.map((r) => r.reward)).map((r) => r ?? undefined) }) };
-  const given: Slots["credit"] = {
-    owns: (b) => {
-      const all = expected.advantages as number[] | number[][];
-      return typeof all[0] === "number"
-        ? Credit.zero(b).with("trajectory", Float64Array.from(all as number[]))
-        : Credit.zero(b).with(
-            "token",
-            (all as number[][]).map((a) => Float64Array.from(a)),
-          );
-    },
-  };
-  const on = (slots: Slots, options: object = {}) => compose(makeGrpo({ ...common, ...options }), { name: "case", slots: { reward, ...slots } });
+  const clips = { clip_low: o.clip_low, clip_high: o.clip_high };
+  const punished = (r: CaseRow): number => (o.cache ? overlong(r.length as number, Number(o.max_tokens), Number(o.cache)) : 0);
+  const values = flat.map((r) => (r.reward === null ? undefined : r.reward + punished(r)));
+  const reward: Slots["reward"] = { owns: () => ({ values }) };
+  const of = (method: Method, slots: Slots = {}) => compose(method, { name: "case", slots: { reward, ...slots } });
+  /** Methods that leave the advantage, or the bounds, to GRPO take them from its options. */
+  const onGrpo = (options: object, method: Method, slots: Slots = {}) => compose(make(grpo, options), of(method, slots));
   switch (c.method) {
     case "grpo":
-      return on({}, { ...clips, kl_coef: o.beta ?? 0 });
+      return of(make(grpo, { ...clips, std: o.std, eps: o.eps, kl_coef: o.beta }));
     case "dr_grpo":
-      return on({}, { ...clips, std: "none", aggregation: "seq-mean-token-sum", aggregation_constant: o.max_tokens });
+      return onGrpo(clips, make(drGrpo, { constant: o.max_tokens }));
     case "dapo":
-      return on({ keep: { run: (b) => keepRows(b, (_, i) => (expected.kept as boolean[])[i] as boolean) } }, { ...clips, aggregation: "token-mean" });
+      return of(make(dapo, { ...clips, dynamic_sampling: false, overlong_punishment: 0 }), {
+        keep: { run: (b) => keepRows(b, (_, i) => expected.kept?.[i] ?? true) },
+      });
     case "gspo":
-      if (!o.token_variant) return on({ loss: { owns: clip({ ...clips, unit: "sequence" }) } });
-      return on({
-        loss: { owns: clip({ ...clips, unit: "sequence", gradient: "own" }) },
+      if (!o.token_variant) return of(make(gspo, clips));
+      return of(make(gspo, { ...clips, token: true }), {
         credit: {
           owns: (b) =>
             Credit.zero(b).with(
@@ -85,22 +90,23 @@ function methodOf(c: Case): Method {
         },
       });
     case "cispo":
-      return on(
-        { loss: { owns: cispo({ clip_high: Number(o.clip_high), ...(o.clip_low === null ? {} : { clip_low: Number(o.clip_low) }) }) } },
-        { aggregation: "token-mean" },
-      );
+      return of(make(cispo, clips));
     case "rloo":
-      if (o.surrogate === "reinforce") return on({ credit: given, loss: { owns: reinforce() }, aggregate: { owns: aggregator("seq-mean-token-sum") } });
-      return on({ credit: given, loss: { owns: clip({ ...clips, unit: "sequence", reduce: "sum" }) } });
+      return of(make(rloo, { ...clips, surrogate: o.surrogate, kl_coef: o.beta }));
     case "reinforce++":
-      return on(
-        { credit: given, ...klSlots({ coefficient: Number(o.kl_loss ?? 0), estimator: "k2", place: "loss" }).slots },
-        { ...clips, aggregation: "token-mean" },
-      );
+      return of(make(reinforcePp, { ...clips, ...(o.baseline ? { baseline: "group", kl_coef: o.kl_loss } : { kl_coef: o.beta }) }));
     case "ppo":
-      return on({ credit: given }, { ...clips, aggregation: "token-mean" });
+      return of(make(grpo, { ...clips, aggregation: "token-mean" }), {
+        credit: {
+          owns: (b) =>
+            Credit.zero(b).with(
+              "token",
+              (expected.advantages as number[][]).map((a) => Float64Array.from(a)),
+            ),
+        },
+      });
     case "sapo":
-      return on({ loss: { owns: softGate({ tau_pos: Number(o.tau_pos), tau_neg: Number(o.tau_neg) }) } });
+      return of(make(sapo, { tau_pos: o.tau_pos, tau_neg: o.tau_neg }));
     default:
       throw new Error(`no method for ${c.method}`);
   }
@@ -117,17 +123,21 @@ describe("the 43 published loss cases", () => {
       ),
     );
     const flat = c.groups.flatMap((g) => g.trajectories);
-    const lab = { score: async (): Promise<Scores[]> => flat.map((t) => scores(t.ref ?? t.old)) } as unknown as Lab;
-    const coefficients = await coefficientsOf(resolve(methodOf(c), makeGrpo({})), batch(...groups), lab);
+    const settings = { maxTokens: Number(c.options.max_tokens ?? 100) };
+    const lab = { settings, score: async (): Promise<Scores[]> => flat.map((t) => scores(t.ref ?? t.old)) } as unknown as Lab;
+    const coefficients = await coefficientsOf(resolve(methodOf(c), make(grpo, {})), batch(...groups), lab);
     const result = lossOf(
       coefficients,
       flat.map((_, i) => i),
       flat.map((t) => scores(t.new)),
     );
 
-    if (c.expected.advantages && typeof c.expected.advantages[0] === "number") {
-      c.expected.advantages.forEach((a, i) => expect(coefficients.credit.trajectory[i]).toBeCloseTo(a as number, 9));
-    }
+    c.expected.advantages?.forEach((a, i) => {
+      const got = coefficients.credit.token[i] as Float64Array;
+      const mask = coefficients.mask.policy[i] as Uint8Array;
+      if (typeof a === "number") expect(coefficients.credit.trajectory[i]).toBeCloseTo(a, 9);
+      else a.forEach((x, t) => expect(mask[t] ? got[t] : x).toBeCloseTo(x, 9));
+    });
     expect(Math.abs(result.value - c.expected.loss)).toBeLessThan(1e-9);
     c.expected.dloss_dlogp.forEach((expected, i) => {
       const got = result.derivatives[i]?.dLogp as Float64Array;
