@@ -209,6 +209,23 @@ export const stepCases: readonly Case[] = [
     },
   },
   {
+    name: "optimizer state can be forgotten: the next step is a first one, and the weights keep their name",
+    needs: ["train", "optimizer.sgd", "optimizer.adamw", "save"],
+    run: (bench) =>
+      inFolder(async (folder) => {
+        for (const update of everyRule) {
+          const info = await bench.role();
+          for (let step = 0; step < 2; step++) await round(bench, info, { update });
+          await bench.engine.weights.save({ role: info.role }, join(folder, update.rule));
+          await bench.engine.weights.resetOptimizer(setOf(info.role));
+          const bare = await bench.role({ source: { from: "folder", path: join(folder, update.rule) } });
+          const [next, first] = [await round(bench, info, { update }), await round(bench, bare, { update })];
+          sameTensors(next.after, first.after);
+          expect(next.result.weights).toBe(`${info.role}@3`);
+        }
+      }),
+  },
+  {
     name: "optimizer state goes through a file byte-exactly: the next step is the same",
     needs: ["train", "optimizer.sgd", "optimizer.adamw", "save"],
     run: (bench) =>

@@ -267,6 +267,8 @@ export interface Weights {
   /** Optimizer state of a set (moments, step count), to a safetensors file and back: byte-exact. */
   saveOptimizer(set: ParameterSet, file: string): Promise<void>;
   loadOptimizer(set: ParameterSet, file: string): Promise<void>;
+  /** Forgets optimizer state of a set, as if no step had been made; weights and their identity stay. */
+  resetOptimizer(set: ParameterSet): Promise<void>;
   /** Writes a Hugging Face folder (config.json and safetensors). Written beside and renamed: never half a folder. */
   save(ref: WeightsRef, folder: string): Promise<void>;
 }

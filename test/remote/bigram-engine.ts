@@ -74,6 +74,7 @@ export class BigramEngine implements Replica {
     },
     saveOptimizer: async () => undefined,
     loadOptimizer: async () => undefined,
+    resetOptimizer: async () => undefined,
     save: async () => undefined,
   };
 

@@ -71,6 +71,12 @@ export class Optimizer {
     await writeSafetensors(file, tensors, { ...extra, format: "touchstone-optimizer", steps: String(this.steps), skipped: String(this.skipped) });
   }
 
+  /** Forgets moments and the steps behind them. */
+  reset(): void {
+    for (const kind of Object.values(this.moments)) kind.clear();
+    this.steps = 0;
+  }
+
   /** Loads what `save` wrote for a store of the same shape, and returns the metadata. A ModelError leaves the state as it was. */
   async load(file: string, store: ParameterStore): Promise<{ readonly [key: string]: string }> {
     const opened = await SafetensorsFile.open(file);

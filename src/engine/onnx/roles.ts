@@ -190,6 +190,10 @@ export class Roles implements Weights {
     role.current = { ...role.current, identity: `${role.name}${version}` };
   }
 
+  async resetOptimizer(set: ParameterSet): Promise<void> {
+    this.trained(set, "weights.resetOptimizer").optimizer.reset();
+  }
+
   async save(ref: WeightsRef, folder: string): Promise<void> {
     await saveFolder(this.resolve(ref, "weights.save").weighted.store, folder);
   }

@@ -128,6 +128,7 @@ export class RemoteEngine implements Replica {
     zeroGradient: (set) => this.call("weights.zeroGradient", [set]),
     saveOptimizer: (set, file) => this.call("weights.saveOptimizer", [set, file]),
     loadOptimizer: (set, file) => this.call("weights.loadOptimizer", [set, file]),
+    resetOptimizer: (set) => this.call("weights.resetOptimizer", [set]),
     save: (ref, folder) => this.call("weights.save", [ref, folder]),
   };
 

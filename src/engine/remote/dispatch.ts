@@ -55,6 +55,8 @@ export function dispatch(engine: Engine, method: string, args: readonly unknown[
       return weights.saveOptimizer(first as ParameterSet, second as string);
     case "weights.loadOptimizer":
       return weights.loadOptimizer(first as ParameterSet, second as string);
+    case "weights.resetOptimizer":
+      return weights.resetOptimizer(first as ParameterSet);
     case "weights.save":
       return weights.save(first as WeightsRef, second as string);
     case "exportGradient":

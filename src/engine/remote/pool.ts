@@ -90,6 +90,7 @@ export class PoolEngine implements Engine {
     zeroGradient: (set) => this.onAll((worker) => worker.weights.zeroGradient(set)),
     saveOptimizer: (set, file) => this.onPrimary((worker) => worker.weights.saveOptimizer(set, file)),
     loadOptimizer: (set, file) => this.onAll((worker) => worker.weights.loadOptimizer(set, file)),
+    resetOptimizer: (set) => this.onAll((worker) => worker.weights.resetOptimizer(set)),
     save: (ref, folder) => this.onPrimary((worker) => worker.weights.save(ref, folder)),
   };
 

@@ -160,6 +160,10 @@ export class Roles implements Weights {
     role.current = { ...role.current, identity: `${role.name}${metadata.version}` };
   }
 
+  async resetOptimizer(set: ParameterSet): Promise<void> {
+    this.trained(set, "weights.resetOptimizer").optimizer = freshState;
+  }
+
   async save(ref: WeightsRef, folder: string): Promise<void> {
     const { model, weights } = this.resolve(ref, "weights.save");
     await writeFolder(
