@@ -181,7 +181,13 @@ function oneOf(place: string, flags: { readonly [flag: string]: unknown }): void
   const given = Object.keys(flags).filter((flag) => flags[flag] !== undefined);
   if (given.length === 1) return;
   const cause = given.length === 0 ? "nothing is named" : `${given.join(" and ")} are given together`;
-  throw new ConfigError({ place, cause, mend: `give one of ${Object.keys(flags).join(", ").replace(/, (?=[^,]*$)/, " and ")}` });
+  throw new ConfigError({
+    place,
+    cause,
+    mend: `give one of ${Object.keys(flags)
+      .join(", ")
+      .replace(/, (?=[^,]*$)/, " and ")}`,
+  });
 }
 
 function noTokenizer(task: string): never {

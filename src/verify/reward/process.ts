@@ -26,6 +26,9 @@ const keptErrors = 2000;
 /** A longer line is no answer. */
 const longestAnswer = 64 * 2 ** 20;
 
+/** How long the end of a killed program is waited for. */
+const endMs = 5000;
+
 const alive = new Set<ChildProcess>();
 let hooked = false;
 
@@ -131,11 +134,15 @@ class Program {
   }
 
   async close(): Promise<void> {
-    // Idle programs hold nothing open; this one is waited for.
-    this.child.ref();
     this.child.stdin?.end();
     this.kill();
-    await this.ended;
+    // Its handles hold nobody up, so the timer does until the end is told; a killed program that does not end is left behind.
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, endMs);
+    });
+    await Promise.race([this.ended, late]);
+    clearTimeout(timer);
   }
 
   /** A fault after which nobody knows what the program would answer next: it is ended. */
