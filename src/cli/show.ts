@@ -79,8 +79,14 @@ function show(folder: string, { metric, json }: { readonly metric: string; reado
 }
 
 function settings(config: { readonly [name: string]: Json }): string[][] {
-  const method = config.method as { readonly name?: string } | string | undefined;
-  const name = typeof method === "object" && method !== null ? (method.name ?? JSON.stringify(method)) : String(method);
+  const nameOf = (method: unknown): string =>
+    Array.isArray(method)
+      ? method.map(nameOf).join("+")
+      : typeof method === "object" && method !== null
+        ? String((method as { name?: unknown }).name)
+        : String(method);
+  const stages = config.stages as readonly { readonly method: unknown }[] | undefined;
+  const name = stages ? stages.map(({ method }) => nameOf(method)).join(", then ") : nameOf(config.method);
   const source = config.task ?? (config.data as { readonly path?: string } | undefined)?.path ?? "";
   return [
     ["policy", String(config.model)],

@@ -2,9 +2,10 @@
 import { stringify } from "yaml";
 import type { Trajectory } from "../core/trajectory.js";
 import { rowsOf } from "../methods/credit.js";
+import { tableLines } from "../methods/resolve.js";
 import { type DryRun, dryRun } from "../train/dry-run.js";
 import type { TrainOptions } from "../train/train.js";
-import { colours, print, table } from "./output.js";
+import { colours, print } from "./output.js";
 import { duration, Progress } from "./progress.js";
 
 /** Groups and answers of each that are shown. */
@@ -23,18 +24,20 @@ export async function showDryRun(options: TrainOptions, json: boolean): Promise<
   else show(dry);
 }
 
-function asJson({ config, method, parameters, problems, notes, memory, time, metrics, batch, mask }: DryRun): object {
+function asJson({ config, method, stages, parameters, problems, notes, memory, time, metrics, batch, mask }: DryRun): object {
   const rows = rowsOf(batch).map(({ key, text, verdict }, i) => ({ key, text, verdict: verdict.kind, mask: Array.from(mask[i]).join("") }));
-  return { config, method, parameters, problems, notes, memory: memory?.total ?? null, time, metrics, rows };
+  return { config, method, stages, parameters, problems, notes, memory: memory?.total ?? null, time, metrics, rows };
 }
 
 function show(dry: DryRun): void {
   const paint = colours(process.stdout);
   print(paint.bold("options"));
   print(stringify(dry.config).trimEnd());
-  print(`\n${paint.bold("method")}`);
-  for (const line of table(dry.method.map(({ seam, slot, from, how, about }) => [seam === slot ? slot : `${seam}.${slot}`, `${from} (${how})`, about])))
-    print(line);
+  const methods = dry.stages.length > 0 ? dry.stages : [{ method: "", optimizer: "keep", table: dry.method }];
+  for (const [i, { method, optimizer, table }] of methods.entries()) {
+    print(`\n${paint.bold(method === "" ? "method" : `stage ${i + 1}: ${method}${i > 0 ? `, optimizer ${optimizer}` : ""}`)}`);
+    for (const line of tableLines(table)) print(line);
+  }
   print(`\n${paint.bold("what it takes")}`);
   print(`${dry.parameters.toLocaleString("en")} parameters, ${dry.problems} problems`);
   for (const note of dry.notes) print(note);

@@ -67,8 +67,8 @@ export function trainOptions(command: Command): Command {
       `who judges: ${verifierNames.join(", ")}, or a reward of your own: ./reward.ts, command:…, python:file.py:function, http://… (default: the task's own)`,
     )
     .option("--verifier-options <json>", "options of --verifier", jsonObject("--verifier-options"))
-    .option("--method <name>", `method: ${methodNames.join(", ")} (default: grpo)`)
-    .option("--method-options <json>", "options of --method", jsonObject("--method-options"))
+    .option("--method <name>", `method: ${methodNames.join(", ")}, several as in dapo+rloo, or the path of a module that exports one (default: grpo)`)
+    .option("--method-options <json>", "options of --method; of several, each method's under its name", jsonObject("--method-options"))
     .option("--steps <count>", "batches (default: 100)", wholeNumber("--steps", 1))
     .option("--problems <count>", "problems a batch (default: 16)", wholeNumber("--problems", 1))
     .option("--group <count>", "answers a problem (default: 8)", wholeNumber("--group", 1))

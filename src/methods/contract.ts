@@ -256,7 +256,8 @@ export interface Plan {
 
 export interface PlanStage {
   readonly method: Method;
-  /** The reason to end this stage after the step seen, or false. */
-  until(view: StepView): false | string;
+  /** The reason to end this stage after the step seen, or false. `steps`: the stage's so far. */
+  until(view: StepView, steps: number): false | string;
+  /** What becomes of the optimizer's state when this stage begins. */
   readonly optimizer: "keep" | "reset";
 }

@@ -204,14 +204,17 @@ export function tableOf(resolved: Resolved): TableRow[] {
 
 /** The resolved table as text, one line a slot or stage. */
 export function tableText(resolved: Resolved): string {
-  const rows = tableOf(resolved).map(({ seam, slot, from, how, over, about }) => {
+  return tableLines(tableOf(resolved)).join("\n");
+}
+
+/** A table as lines: the slot, who answers it and over whom, and how. */
+export function tableLines(table: readonly TableRow[]): string[] {
+  const rows = table.map(({ seam, slot, from, how, over, about }) => {
     const who = how === "default" ? `${from} (default)` : how === "stage" ? from : `${from} (${how})`;
     return [seam === slot ? slot : `${seam}.${slot}`, over.length ? `${who}, over ${over.join(", ")}` : who, about];
   });
   const widths = [0, 1].map((c) => Math.max(...rows.map((row) => (row[c] as string).length)));
-  return rows
-    .map((row) => `${(row[0] as string).padEnd(widths[0] as number)}  ${(row[1] as string).padEnd(widths[1] as number)}  ${row[2]}`.trimEnd())
-    .join("\n");
+  return rows.map((row) => `${(row[0] as string).padEnd(widths[0] as number)}  ${(row[1] as string).padEnd(widths[1] as number)}  ${row[2]}`.trimEnd());
 }
 
 /** The resolved table as JSON. */

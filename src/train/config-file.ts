@@ -9,6 +9,7 @@ import { describeThrown, isModulePath, loadModule, moduleUrl } from "../core/loa
 import { readText } from "../core/text-file.js";
 import { withPaths } from "../tasks/data-options.js";
 import { verifierFrom } from "../verify/catalogue.js";
+import { withMethodPaths, withStagePaths } from "./methods.js";
 
 /** A configuration as it was written, not yet checked. */
 export type Written = { [key: string]: unknown };
@@ -132,6 +133,8 @@ function fromFolder(written: Written, folder: string): Written {
   const result: Written = { ...written };
   for (const key of ["model", "out", "reference"]) if (key in result) result[key] = path(result[key]);
   if ("task" in result) result.task = task(result.task);
+  if ("method" in result) result.method = withMethodPaths(result.method, (text) => path(text) as string);
+  if ("stages" in result) result.stages = withStagePaths(result.stages, (text) => path(text) as string);
   const data = (value: unknown): unknown => (typeof value === "object" && value !== null ? withPaths(value, (text) => path(text) as string) : value);
   if ("data" in result) result.data = data(result.data);
   if ("profile" in result) result.profile = inside(result.profile, "file");

@@ -16,6 +16,18 @@ const named = z.strictObject({ name: z.string().min(1), options: z.record(z.stri
 const part = z.union([z.string().min(1), named]);
 const method = z.union([z.string().min(1), named.extend({ name: z.string().min(1).default("grpo") })]);
 
+const methods = z.union([method, z.array(method).min(1)]);
+
+const stage = z.strictObject({
+  method: methods.default("grpo"),
+  steps: count.optional(),
+  until: z
+    .strictObject({ metric: z.string().min(1), at_least: z.number().optional(), at_most: z.number().optional() })
+    .refine(({ at_least, at_most }) => at_least !== undefined || at_most !== undefined, "give at_least or at_most beside the metric")
+    .optional(),
+  optimizer: z.enum(["keep", "reset"]).default("keep"),
+});
+
 const schedule = z.strictObject({
   kind: z
     .enum(["constant", "linear", "cosine"])
@@ -82,10 +94,18 @@ export const trainConfig = z.strictObject({
   data: dataOptions.optional().describe("Files with mapped columns; or give a task."),
   profile: profile.optional().describe("Choose and weight the problems that are trained on by how often they are solved."),
   verifier: part.optional().describe("Verifier by name, or a reward of your own (rewards.md); needed with data, instead of the task's own with a task."),
-  method: z
-    .union([method, z.array(method).min(1)])
-    .default("grpo")
-    .describe("A method, or several to be composed."),
+  method: methods
+    .optional()
+    .describe(
+      "A method by name or by the path of a module, or several to be composed, as dapo+rloo or in a list (methods.md); absent: grpo, unless there are stages.",
+    ),
+  stages: z
+    .array(stage)
+    .min(1)
+    .optional()
+    .describe(
+      "Methods one after another: each with method, an end (steps, or until a metric is at_least or at_most a number; absent: the run's) and optimizer (keep or reset, as it begins).",
+    ),
   reference: z.string().min(1).optional().describe("Folder of the role `reference` that a KL is taken to; absent: the policy as it starts."),
   steps: count.default(100).describe("Batches."),
   problems: count.max(mostProblems).default(16).describe("Problems a batch."),

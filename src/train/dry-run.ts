@@ -18,6 +18,8 @@ export interface DryRun {
   readonly config: Plan["config"];
   /** Who answers each slot. */
   readonly method: readonly TableRow[];
+  /** Of a run in stages: the methods in order, the first of them the one above. */
+  readonly stages: readonly { readonly method: string; readonly optimizer: "keep" | "reset"; readonly table: readonly TableRow[] }[];
   readonly parameters: number;
   readonly problems: number;
   readonly notes: readonly string[];
@@ -47,11 +49,12 @@ export async function dryRun(options: TrainOptions): Promise<DryRun> {
   const onProgress = hooks.onProgress ?? (() => undefined);
   const prepared = await prepare(planned, given, onProgress);
   try {
-    const { engine, config, method, model, contexts, inputs, tokenizer, roles } = prepared;
+    const { engine, config, stages, model, contexts, inputs, tokenizer, roles } = prepared;
     const lab = new StepLab(
       labParts(prepared, new Ledger(), () => 0),
       1,
     );
+    const method = stages[0].resolved;
     for (const stage of method.stages.setup) await stage.run(lab);
     onProgress({ kind: "await", what: "rollouts" });
     const start = performance.now();
@@ -77,6 +80,8 @@ export async function dryRun(options: TrainOptions): Promise<DryRun> {
     return {
       config,
       method: tableOf(method),
+      stages:
+        config.stages === undefined ? [] : stages.map(({ method: { name }, optimizer, resolved }) => ({ method: name, optimizer, table: tableOf(resolved) })),
       parameters: model.parameters,
       problems: contexts.problems.length,
       notes: inputs.notes,

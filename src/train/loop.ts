@@ -6,11 +6,14 @@ import type { JudgePool } from "../verify/pool.js";
 import { firstBatchWarning, silenceExplained } from "./diagnosis.js";
 import type { Evaluated } from "./evaluation.js";
 import { policy, StepLab } from "./lab.js";
+import type { RunStage } from "./methods.js";
 import { type RunState, stateToJson } from "./state.js";
 import { runStep, type StepParts, type StepReport } from "./step.js";
 import type { RunStore } from "./store/store.js";
 
 export interface LoopParts extends StepParts {
+  /** Methods one after another, each with its update rule; `lab` and `rule` are those of the first. */
+  readonly stages: readonly (RunStage & { readonly rule: StepParts["rule"] })[];
   readonly store: RunStore;
   readonly cells: Cells;
   readonly judges: JudgePool;
@@ -66,26 +69,59 @@ async function steps(parts: LoopParts): Promise<{ reason: EndReason; message: st
   const { config, store, state, signal, onProgress } = parts;
   if (!parts.resumed) {
     store.appendEvent({ step: 0, kind: "start", data: parts.start });
-    const lab = new StepLab(parts.lab, 0);
-    for (const stage of parts.lab.method.stages.setup) await stage.run(lab);
+    await setUp(parts, 0);
     const score = evaluationDue(parts, 0) ? await evaluateNow(parts) : undefined;
-    parts.cells.commit();
     await checkpoint(parts, score);
   }
-  while (state.step < config.steps) {
+  while (state.step < config.steps && state.stage < parts.stages.length) {
     if (signal?.aborted) return interrupted(parts);
     const starved = parts.judges.starved;
-    const report = await runStep(parts, state.step + 1, state);
+    const report = await runStep(ofStage(parts), state.step + 1, state);
     finish(parts, report, parts.judges.starved - starved);
+    await endStage(parts, report);
     const score = evaluationDue(parts, state.step) ? await evaluateNow(parts) : undefined;
     const silent = state.silent >= config.limits.silent_batches;
     const due = config.checkpoint.every > 0 && state.step % config.checkpoint.every === 0;
-    if (due || score !== undefined || evaluationDue(parts, state.step) || silent || signal?.aborted || state.step === config.steps)
-      await checkpoint(parts, score);
+    if (due || score !== undefined || evaluationDue(parts, state.step) || silent || signal?.aborted || isLast(parts)) await checkpoint(parts, score);
     if (silent) return { reason: "no-signal", message: `stopped after step ${state.step}: ${silenceExplained(report.coefficients.rows, state.silent)}` };
     onProgress({ kind: "step", step: state.step, steps: config.steps, metrics: report.metrics, clock: report.clock });
   }
-  return { reason: "done", message: `${config.steps} steps are done` };
+  const stopped = state.step < config.steps ? `the last of ${parts.stages.length} stages ended after step ${state.step}` : `${config.steps} steps are done`;
+  return { reason: "done", message: stopped };
+}
+
+/** What a step works with, of the stage that the run is in. */
+function ofStage(parts: LoopParts): StepParts {
+  const { resolved, rule } = parts.stages[parts.state.stage];
+  return { ...parts, rule, lab: { ...parts.lab, method: resolved } };
+}
+
+const isLast = ({ config, stages, state }: LoopParts): boolean => state.step === config.steps || state.stage === stages.length;
+
+/** Ends the stage where the step says so, and begins the next one: what a checkpoint of this step holds is the new stage. */
+async function endStage(parts: LoopParts, { view }: StepReport): Promise<void> {
+  const { stages, state, store, engine, cells, onProgress } = parts;
+  const reason = stages[state.stage].until(view, state.step - state.stageStart);
+  if (reason === false) return;
+  state.stage++;
+  state.stageStart = state.step;
+  state.silent = 0;
+  const next = stages.at(state.stage);
+  const ended = { ended: state.stage, reason };
+  const data: StepReport["data"] = next ? { ...ended, stage: state.stage + 1, method: next.method.name, optimizer: next.optimizer } : ended;
+  store.appendEvent({ step: state.step, kind: "stage", data });
+  onProgress({ kind: "message", text: `stage ${state.stage} ended after step ${state.step}: ${reason}${next ? `; now ${next.method.name}` : ""}` });
+  if (next === undefined) return;
+  if (next.optimizer === "reset") await engine.weights.resetOptimizer(policySet);
+  await setUp(parts, state.step);
+}
+
+/** The setup of the stage that the run is in; `done`: steps so far. */
+async function setUp(parts: LoopParts, done: number): Promise<void> {
+  const { lab } = ofStage(parts);
+  const own = new StepLab(lab, done);
+  for (const stage of lab.method.stages.setup) await stage.run(own);
+  parts.cells.commit();
 }
 
 async function interrupted(parts: LoopParts): Promise<{ reason: EndReason; message: string }> {
@@ -112,9 +148,10 @@ function finish({ store, cells, state }: LoopParts, report: StepReport, starved:
   state.silent = report.silent ? state.silent + 1 : 0;
 }
 
-function evaluationDue({ config, evaluate }: LoopParts, step: number): boolean {
+function evaluationDue(parts: LoopParts, step: number): boolean {
+  const { config, evaluate } = parts;
   if (evaluate === undefined) return false;
-  const ends = config.eval.at_start && (step === 0 || step === config.steps);
+  const ends = config.eval.at_start && (step === 0 || isLast(parts));
   return ends || (step > 0 && step % config.eval.every === 0);
 }
 

@@ -6,12 +6,11 @@ import { isModulePath } from "../core/load.js";
 import { parseOptions } from "../core/options.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { Engine, ModelInfo, UpdateRule } from "../engine/contract.js";
-import { type AnyMethod, anyMethod, namedMethod } from "../methods/catalogue.js";
+import type { AnyMethod } from "../methods/catalogue.js";
 import { Cells } from "../methods/cell.js";
 import type { Method, ProblemSource, Settings } from "../methods/contract.js";
-import { grpo } from "../methods/grpo/grpo.js";
 import { checkNeeds, type Difference } from "../methods/needs.js";
-import { checkSettings, compose, type Resolved, resolve } from "../methods/resolve.js";
+import { checkSettings } from "../methods/resolve.js";
 import type { Task } from "../tasks/contract.js";
 import { withPaths } from "../tasks/data-options.js";
 import { verifierFrom } from "../verify/catalogue.js";
@@ -21,6 +20,7 @@ import { type Part, partOf, type TrainConfig, type TrainConfigInput, trainConfig
 import { type Contexts, renderContexts } from "./contexts.js";
 import { type EngineForm, engineForm, limitsOf, refuseUnlessRoom, startEngine } from "./engines.js";
 import { type Inputs, loadInputs } from "./inputs.js";
+import { type Methods, methodsOf, type RunStage, withMethodPaths, withStagePaths } from "./methods.js";
 import { hashModel, tokenizerOf } from "./model-files.js";
 import { namedModel } from "./model-name.js";
 import { problemSource } from "./problem-source.js";
@@ -40,8 +40,11 @@ export interface Plan {
   readonly config: Inputs["config"] & { readonly engine: EngineForm };
   readonly inputs: Inputs;
   readonly cells: Cells;
-  readonly method: Resolved;
+  readonly stages: readonly RunStage[];
+  /** The parts of all stages. */
   readonly composed: Method;
+  /** Hashes of methods that are files. */
+  readonly methodFiles: Methods["files"];
 }
 
 export interface Prepared extends Plan {
@@ -53,7 +56,8 @@ export interface Prepared extends Plan {
   readonly settings: Settings;
   readonly roles: ReadonlySet<string>;
   readonly differences: readonly Difference[];
-  readonly rule: (update: number) => UpdateRule;
+  /** The update rule of each stage. */
+  readonly rules: readonly ((update: number) => UpdateRule)[];
   /** Everything that decides bytes. */
   readonly fingerprint: { readonly [name: string]: Json };
   readonly judges: JudgePool;
@@ -73,18 +77,7 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
   };
   const inputs = await loadInputs(read, given.task);
   const cells = new Cells();
-  const cell = cells.cell.bind(cells);
-  const uses = Array.isArray(inputs.config.method) ? inputs.config.method : [inputs.config.method];
-  const made = uses.map((use) => {
-    const { name, options } = partOf(use);
-    const module = given.methods?.find((method) => method.name === name) ?? namedMethod(name);
-    return { name, ...module.make(options, cell, `method ${name}`) };
-  });
-  const own = optimizerMethod(inputs.config);
-  const composed = compose(...made.map(({ method }) => method), ...(own ? [own] : []));
-  const fallback = anyMethod(grpo).make({}, cell, "method grpo").method;
-  const method = resolve(composed, fallback);
-  const chosen = made.map(({ name, options }) => ({ name, options: options as { readonly [name: string]: Json } }));
+  const { stages, all: composed, written, files } = await methodsOf(inputs.config, given.methods ?? [], cells, optimizerMethod(inputs.config));
   const engine = given.engine ? { name: inputs.config.engine.name, threads: 1, workers: 1 } : await engineForm(inputs.config);
   if (inputs.config.reference !== undefined && !rolesOf(composed).has("reference")) {
     throw new ConfigError({
@@ -93,20 +86,20 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
       mend: "leave it out, or turn a KL on (options.kl_coef of grpo)",
     });
   }
-  const config = { ...inputs.config, method: chosen.length === 1 ? chosen[0] : chosen, engine };
+  const config = { ...inputs.config, ...written, engine };
   const answers = config.group * config.problems;
   if (config.minibatches > answers) {
     const cause = `it is ${config.minibatches}, and a batch of ${config.problems} problems with ${config.group} answers has ${answers}`;
     throw new ConfigError({ place: "minibatches", cause, mend: `set it to at most ${answers}` });
   }
   scheduleOf(config);
-  checkSettings(method, settingsOf(config, []));
-  return { config, inputs, cells, method, composed };
+  for (const { resolved } of stages) checkSettings(resolved, settingsOf(config, []));
+  return { config, inputs, cells, stages, composed, methodFiles: files };
 }
 
 /** Starts engine and verifiers, loads the policy and what roles the method needs, and checks each against the others. */
 export async function prepare(planned: Plan, given: Given, onProgress: OnProgress): Promise<Prepared> {
-  const { config, inputs, method, composed } = planned;
+  const { config, inputs, stages, composed, methodFiles } = planned;
   const tokenizer = await tokenizerOf(config.model, inputs.tokenizer);
   const closing: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
@@ -133,7 +126,7 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
       roles.add("reference");
     }
     const differences = checkNeeds(composed, engine.info, roles);
-    const rule = ruleOf(method, engine.info, config);
+    const rules = stages.map(({ resolved }) => ruleOf(resolved, engine.info, config));
     onProgress({ kind: "await", what: "the verifiers" });
     const pool = async ({ verifier, source }: Pick<Inputs, "verifier" | "source">): Promise<JudgePool> => {
       const judges = await startPool({ verifier, ...(source ? { source } : {}), workers: config.verifier_workers, deadlineMs: config.verifier_deadline_ms });
@@ -145,10 +138,11 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
     const fingerprint = {
       engine: { name: engine.info.name, workers: config.engine.workers, ...engine.info.fingerprint },
       tokenizer: tokenizer.id,
+      ...(Object.keys(methodFiles).length > 0 ? { methods: methodFiles } : {}),
       ...(roles.has("reference") ? { reference: await hashModel(reference) } : {}),
     };
     const settings = settingsOf(config, tokenizer.eosIds);
-    return { ...planned, engine, model, tokenizer, contexts, problems, settings, roles, differences, rule, fingerprint, judges, evaluationJudges, close };
+    return { ...planned, engine, model, tokenizer, contexts, problems, settings, roles, differences, rules, fingerprint, judges, evaluationJudges, close };
   } catch (error) {
     await close();
     throw error;
@@ -227,6 +221,8 @@ function absolute(config: TrainConfig): TrainConfig {
       ...(config.eval.verifier === undefined ? {} : { verifier: judge(config.eval.verifier) }),
     },
     ...(task !== undefined && isModulePath(task.name) ? { task: { ...task, name: resolvePath(task.name) } } : {}),
+    ...(config.method === undefined ? {} : { method: withMethodPaths(config.method, whole) as TrainConfig["method"] }),
+    ...(config.stages === undefined ? {} : { stages: withStagePaths(config.stages, whole) as TrainConfig["stages"] }),
     ...(config.verifier === undefined ? {} : { verifier: judge(config.verifier) }),
   };
 }

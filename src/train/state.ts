@@ -13,6 +13,10 @@ export interface RunState {
   weights: string | undefined;
   /** Batches in a row without signal, up to now. */
   silent: number;
+  /** Index of the stage that the run is in; the number of stages when the last has ended. */
+  stage: number;
+  /** Steps that were done when it began. */
+  stageStart: number;
   /** Numbers of the last evaluation, under `eval.`. */
   evaluation: { readonly [name: string]: number };
 }
@@ -21,12 +25,14 @@ interface StoredState {
   readonly updates: number;
   readonly weights: string | null;
   readonly silent: number;
+  readonly stage: number;
+  readonly stageStart: number;
   readonly evaluation: { readonly [name: string]: number };
   readonly cells: { readonly [method: string]: Json };
   readonly ledger: Json;
 }
 
-export const freshState = (): RunState => ({ step: 0, updates: 0, weights: undefined, silent: 0, evaluation: {} });
+export const freshState = (): RunState => ({ step: 0, updates: 0, weights: undefined, silent: 0, stage: 0, stageStart: 0, evaluation: {} });
 
 /** The state as a checkpoint stores it. */
 export function stateToJson(state: RunState, cells: Cells, ledger: Ledger): Json {
@@ -34,6 +40,8 @@ export function stateToJson(state: RunState, cells: Cells, ledger: Ledger): Json
     updates: state.updates,
     weights: state.weights ?? null,
     silent: state.silent,
+    stage: state.stage,
+    stageStart: state.stageStart,
     evaluation: { ...state.evaluation },
     cells: cells.toJson(),
     ledger: ledger.toJson(),
@@ -52,5 +60,6 @@ export function stateFromJson(step: number, json: Json, cells: Cells, ledger: Le
   }
   cells.restore(stored.cells);
   ledger.restore(stored.ledger);
-  return { step, updates: stored.updates, weights: stored.weights ?? undefined, silent: stored.silent, evaluation: stored.evaluation };
+  const { updates, weights, silent, stage, stageStart, evaluation } = stored;
+  return { step, updates, weights: weights ?? undefined, silent, stage, stageStart, evaluation };
 }

@@ -94,7 +94,7 @@ export async function runStep(parts: StepParts, step: number, state: Readonly<Ru
   const updates = state.updates + result.steps;
   return {
     coefficients: c,
-    view,
+    view: { ...view, metrics },
     metrics,
     data: { metrics, verdicts: verdictsOf(c.rows), policy_version: updates, ledger: ledger.toJson() },
     clock,

@@ -118,7 +118,7 @@ async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolea
 
 /** What all steps of a run share. */
 export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () => number): LabParts {
-  const { engine, tokenizer, settings, contexts, problems, roles, judges, method, config } = prepared;
+  const { engine, tokenizer, settings, contexts, problems, roles, judges, stages, config } = prepared;
   return {
     engine,
     tokenizer,
@@ -129,13 +129,13 @@ export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () =
     seed: config.seed,
     judge: (problem, response, truncated) => judges.judge(problem, response, truncated),
     ledger,
-    method,
+    method: stages[0].resolved,
     policyVersion,
   };
 }
 
 function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: RunState, resumed: boolean, hooks: TrainHooks): Parameters<typeof runLoop>[0] {
-  const { engine, config, inputs, tokenizer, judges, evaluationJudges, contexts, differences, model, rule, cells } = prepared;
+  const { engine, config, inputs, tokenizer, judges, evaluationJudges, contexts, differences, model, rules, stages, cells } = prepared;
   const { evaluation } = inputs;
   const evaluate =
     evaluation && evaluationJudges
@@ -157,7 +157,8 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
     engine,
     config,
     lab: labParts(prepared, ledger, () => state.updates),
-    rule,
+    rule: rules[0],
+    stages: stages.map((stage, i) => ({ ...stage, rule: rules[i] })),
     onProgress: hooks.onProgress ?? (() => undefined),
     store,
     cells,
@@ -180,12 +181,19 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
 }
 
 function openStore(prepared: Prepared, again: boolean): Opened {
-  const { config, fingerprint, inputs, method } = prepared;
+  const { config, fingerprint, inputs, stages } = prepared;
   const keep = { last: config.checkpoint.keep_last, best: true, first: true };
   if (again) return RunStore.open(config.out, { data: inputs.data, fingerprint }, { keep });
   const versions = { touchstone: packageVersion(), node: process.version };
-  const meta = { config: JSON.parse(JSON.stringify(config)) as Json, method: tableJson(method), fingerprint, versions, data: inputs.data };
+  const meta = { config: JSON.parse(JSON.stringify(config)) as Json, method: tablesOf(stages), fingerprint, versions, data: inputs.data };
   return { store: RunStore.create(config.out, meta, { keep }), messages: [] };
+}
+
+/** The resolved table of a run's method, or those of its stages in order. */
+function tablesOf(stages: Prepared["stages"]): Json {
+  const [first] = stages;
+  if (stages.length === 1) return tableJson(first.resolved);
+  return stages.map(({ method, optimizer, resolved }) => ({ method: method.name, optimizer, table: tableJson(resolved) }));
 }
 
 /** Configuration and objects of the program, apart. A task of the program is recorded by name and options. */
