@@ -14,6 +14,8 @@ import { gmpo } from "./gmpo/gmpo.js";
 import { gpg } from "./gpg/gpg.js";
 import { grpo } from "./grpo/grpo.js";
 import { gspo } from "./gspo/gspo.js";
+import { opd } from "./opd/opd.js";
+import { ppo } from "./ppo/ppo.js";
 import { reinforce } from "./reinforce/reinforce.js";
 import { reinforcePp } from "./reinforce-pp/reinforce-pp.js";
 import { rloo } from "./rloo/rloo.js";
@@ -87,6 +89,8 @@ export const builtIn: readonly AnyMethod[] = [
   anyMethod(rloo),
   anyMethod(reinforcePp),
   anyMethod(gpg),
+  anyMethod(ppo),
+  anyMethod(opd),
   anyMethod(tis),
   anyMethod(entropyBonus),
 ];

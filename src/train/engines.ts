@@ -41,13 +41,15 @@ export async function engineForm({ engine, model }: Pick<TrainConfig, "engine" |
 type Sized = Pick<TrainConfig, "model" | "group" | "problems" | "minibatches" | "optimizer"> & { readonly engine: EngineForm; readonly max_tokens: number };
 
 /** Bytes that the engine's processes will need together; undefined for engines without an estimate. `prompt`: tokens of the longest prompt. */
-export async function memoryOf(config: Sized, prompt: number, copies: number): Promise<MemoryEstimate | undefined> {
+export async function memoryOf(config: Sized, prompt: number, others: readonly { readonly trainable: boolean }[]): Promise<MemoryEstimate | undefined> {
   const { engine, group, problems, max_tokens } = config;
   if (engine.name !== "onnx") return undefined;
   const model = await loadConfig(config.model);
   const length = prompt + max_tokens;
   const rows = Math.ceil((group * problems) / engine.workers);
   const moments = config.optimizer?.rule === "sgd" ? (config.optimizer.momentum > 0 ? 1 : 0) : 2;
+  // A role that learns has a gradient and moments of its own.
+  const copies = others.reduce((sum, { trainable }) => sum + (trainable ? 2 + moments : 1), 0);
   const slots = Math.max(length, Math.min(defaultPackPlaces, Math.ceil(rows / config.minibatches) * length));
   const one = [
     estimateMemory(model, { kind: "train", slots, length, activations: engine.activations ?? "recompute", moments }, { copies }),
@@ -58,8 +60,8 @@ export async function memoryOf(config: Sized, prompt: number, copies: number): P
 }
 
 /** Throws MemoryError with the figures where the run would not fit into what is free. */
-export async function refuseUnlessRoom(config: Sized, prompt: number, copies: number): Promise<void> {
-  const estimate = await memoryOf(config, prompt, copies);
+export async function refuseUnlessRoom(config: Sized, prompt: number, others: readonly { readonly trainable: boolean }[]): Promise<void> {
+  const estimate = await memoryOf(config, prompt, others);
   if (estimate) refuseUnlessFits(estimate, availableMemory(), "this run");
 }
 

@@ -11,10 +11,15 @@ import { rowsByGroup } from "../methods/credit.js";
 export function activeRows(c: Coefficients): number[] {
   return c.rows.flatMap((_, i) => {
     if (!c.mask.rows[i]) return [];
-    const coefficient = c.credit.token[i];
-    const loud = c.mask.policy[i].some((m, t) => m === 1 && coefficient[t] !== 0);
-    return loud || (c.terms.length > 0 && c.mask.terms[i].includes(1)) ? [i] : [];
+    return loud(c, i) || (c.terms.length > 0 && c.mask.terms[i].includes(1)) ? [i] : [];
   });
+}
+
+const loud = (c: Coefficients, row: number): boolean => c.mask.policy[row].some((m, t) => m === 1 && c.credit.token[row][t] !== 0);
+
+/** Whether some loss on the policy's own pass can act on these rows: while a critic alone learns, the policy is neither run nor stepped. */
+export function policyActs(c: Coefficients, rows: readonly number[]): boolean {
+  return c.terms.some(({ on }) => on === undefined) || rows.some((row) => loud(c, row));
 }
 
 /**

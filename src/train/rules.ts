@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { CapabilityError, ConfigError } from "../core/errors.js";
 import { parseOptions } from "../core/options.js";
-import type { EngineInfo, UpdateRule } from "../engine/contract.js";
+import type { EngineInfo, ParameterSet, UpdateRule } from "../engine/contract.js";
 import { rateAt, type Schedule } from "../engine/schedule.js";
 import type { Method, ModuleRef } from "../methods/contract.js";
 import type { Resolved } from "../methods/resolve.js";
@@ -24,33 +24,36 @@ export function optimizerMethod(config: TrainConfig): Method | undefined {
   return { name: "options", slots: { optimizer: { sets: { module: rule, options }, about: `${rule}, as set` } } };
 }
 
-/** The rule of each update of the run, counted from 1. Throws CapabilityError for modules that are not built. */
-export function ruleOf(method: Resolved, engine: EngineInfo, config: TrainConfig): (update: number) => UpdateRule {
+/** The rule of an update, counted from 1, for a parameter set. */
+export type RuleOf = (update: number, set: ParameterSet) => UpdateRule;
+
+/** The rule of each update of the run; `rateOf` is the peak rate of a set, whose schedule is the policy's at that height. Throws CapabilityError for modules that are not built. */
+export function ruleOf(method: Resolved, engine: EngineInfo, config: TrainConfig, rateOf: (set: ParameterSet) => number): RuleOf {
   const parametrisation = method.one.parametrisation.value;
   if (parametrisation.module !== "identity") throw unknownModule("parametrisation", method.one.parametrisation.from, parametrisation, "identity (all weights)");
-  const schedule = scheduleOf(config);
+  const rate = (n: number, set: ParameterSet): number => rateAt(scheduleOf(config, rateOf(set)), n);
   const { value, from } = method.one.optimizer;
   const place = `optimizer of ${from}`;
   if (value.module === "adamw" && engine.has.has("optimizer.adamw")) {
     const { beta1, beta2, epsilon, weight_decay } = parseOptions(adamw, value.options, place);
-    return (n) => ({ rule: "adamw", rate: rateAt(schedule, n), beta1, beta2, epsilon, weightDecay: weight_decay });
+    return (n, set) => ({ rule: "adamw", rate: rate(n, set), beta1, beta2, epsilon, weightDecay: weight_decay });
   }
   if (value.module === "sgd" && engine.has.has("optimizer.sgd")) {
     const { momentum, weight_decay } = parseOptions(sgd, value.options, place);
-    return (n) => ({ rule: "sgd", rate: rateAt(schedule, n), momentum, weightDecay: weight_decay });
+    return (n, set) => ({ rule: "sgd", rate: rate(n, set), momentum, weightDecay: weight_decay });
   }
   const valid = ["adamw", "sgd"].filter((rule) => engine.has.has(rule === "adamw" ? "optimizer.adamw" : "optimizer.sgd"));
   throw unknownModule("optimizer", from, value, valid.join(" or "));
 }
 
-/** The learning rate of each update. Throws ConfigError for a warm-up that the run would not outlast. */
-export function scheduleOf(config: TrainConfig): Schedule {
+/** The learning rate of each update with its peak at `peak`. Throws ConfigError for a warm-up that the run would not outlast. */
+export function scheduleOf(config: TrainConfig, peak: number = config.lr): Schedule {
   const { kind, warmup, end_lr } = config.schedule;
-  if (kind === "constant") return { kind, rate: config.lr, warmup };
+  if (kind === "constant") return { kind, rate: peak, warmup };
   const steps = updatesOf(config);
   if (warmup >= steps)
     throw new ConfigError({ place: "schedule.warmup", cause: `it is ${warmup}, and the run has ${steps} updates`, mend: `set it below ${steps}` });
-  return { kind, rate: config.lr, warmup, steps, endRate: end_lr };
+  return { kind, rate: peak, warmup, steps, endRate: config.lr > 0 ? (end_lr * peak) / config.lr : end_lr };
 }
 
 function unknownModule(slot: string, from: string, { module }: ModuleRef, valid: string): CapabilityError {

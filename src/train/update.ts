@@ -10,7 +10,8 @@ import { type LossFunction, mergeStatistics, type Statistics, type Term } from "
 import { type Coefficients, lossOf, lossRows } from "../methods/coefficients.js";
 import { Gap } from "./gap.js";
 import { policy } from "./lab.js";
-import { minibatches, pieces } from "./minibatch.js";
+import { minibatches, pieces, policyActs } from "./minibatch.js";
+import type { RuleOf } from "./rules.js";
 
 export interface UpdateOptions {
   readonly minibatches: number;
@@ -21,7 +22,7 @@ export interface UpdateOptions {
   /** Largest mean |difference of log-prob| between sampler and trainer. */
   readonly gapLimit: number;
   /** The update rule of update number n of the run, counted from 1. */
-  readonly rule: (n: number) => UpdateRule;
+  readonly rule: RuleOf;
   /** Updates made before this batch. */
   readonly updates: number;
   /** Key of the split of an epoch. */
@@ -57,7 +58,7 @@ export async function update(engine: Engine, c: Coefficients, options: UpdateOpt
     const parts = minibatches(c, options.minibatches, options.key(epoch));
     if (epoch === 0) result.rows = parts.reduce((n, rows) => n + rows.length, 0);
     for (const rows of parts) {
-      const sets = new Set<ParameterSet>([policySet]);
+      const sets = new Set<ParameterSet>();
       try {
         for (const piece of pieces(c, rows, options.microbatch)) {
           const passed = await passPiece(engine, c, piece, parts.length, options.temperature, result.steps === 0 ? gap : undefined);
@@ -68,11 +69,12 @@ export async function update(engine: Engine, c: Coefficients, options: UpdateOpt
         }
         if (result.steps === 0) checkGap(gap, options.gapLimit);
       } catch (error) {
-        for (const set of sets) if (set !== "inputs") await engine.weights.zeroGradient(set);
+        for (const set of new Set([policySet, ...sets])) if (set !== "inputs") await engine.weights.zeroGradient(set);
         throw error;
       }
-      const done = await stepAll(engine, sets, options.rule(options.updates + result.steps + 1), options.maxNorm);
+      const done = await stepAll(engine, sets, (set) => options.rule(options.updates + result.steps + 1, set), options.maxNorm);
       result.steps++;
+      if (done === undefined) continue;
       result.weights = done.weights;
       gradNorms.push(done.gradNorm);
       if (done.clipped) result.clipped++;
@@ -93,25 +95,36 @@ interface Passed {
 async function passPiece(engine: Engine, c: Coefficients, rows: readonly number[], scale: number, temperature: number, gap: Gap | undefined): Promise<Passed> {
   const onPolicy = [c.surrogate, ...c.terms.filter(({ on }) => on === undefined)];
   const sequences = rows.map((i): Sequence => ({ context: c.rows[i].trainedUnder, response: c.rows[i].response, weights: policy, temperature }));
-  const forward = await engine.forward(sequences, wantOf(onPolicy, rows));
-  const main = await backward(engine, forward, policySet, scale, () => {
-    if (gap) rows.forEach((row, i) => gap.add(c.rows[row], forward.scores[i]));
-    return lossOf(c, rows, forward.scores);
-  });
-  let { loss } = main;
-  const statistics = [main.statistics];
-  const sets: ParameterSet[] = [policySet];
+  let loss = 0;
+  let tokens = 0;
+  const statistics: Statistics[] = [];
+  const sets: ParameterSet[] = [];
+  if (policyActs(c, rows)) {
+    const forward = await engine.forward(sequences, wantOf(onPolicy, rows));
+    const main = await backward(engine, forward, policySet, scale, () => {
+      if (gap) rows.forEach((row, i) => gap.add(c.rows[row], forward.scores[i]));
+      return lossOf(c, rows, forward.scores);
+    });
+    loss += main.loss;
+    tokens += lengthOf(sequences);
+    statistics.push(main.statistics);
+    sets.push(policySet);
+  }
   for (const term of c.terms) {
     if (term.on === undefined) continue;
     const { set, sequence } = term.on;
-    const own = await engine.forward(rows.map(sequence), wantOf([term], rows));
+    const others = rows.map(sequence);
+    const own = await engine.forward(others, wantOf([term], rows));
     const passed = await backward(engine, own, set, scale, () => term.run(lossRows(c, rows, own.scores)));
     loss += passed.loss;
+    tokens += lengthOf(others);
     statistics.push(passed.statistics);
     sets.push(set);
   }
-  return { loss, statistics: mergeStatistics(statistics), tokens: sequences.reduce((n, { response }) => n + response.length, 0), sets };
+  return { loss, statistics: mergeStatistics(statistics), tokens, sets };
 }
+
+const lengthOf = (sequences: readonly Sequence[]): number => sequences.reduce((n, { response }) => n + response.length, 0);
 
 /** Runs a loss on what `forward` gave and sends its derivatives back; the handle is freed whatever happens. */
 async function backward(
@@ -165,12 +178,17 @@ function checkGap(gap: Gap, limit: number): void {
   });
 }
 
-/** One optimizer step of each set that received a gradient; the policy's result. */
-async function stepAll(engine: Engine, sets: ReadonlySet<ParameterSet>, rule: UpdateRule, maxNorm: number): Promise<StepResult> {
+/** One optimizer step of each set that received a gradient; the policy's result, if it did. */
+async function stepAll(
+  engine: Engine,
+  sets: ReadonlySet<ParameterSet>,
+  rule: (set: ParameterSet) => UpdateRule,
+  maxNorm: number,
+): Promise<StepResult | undefined> {
   let result: StepResult | undefined;
   for (const set of sets) {
     if (set === "inputs") continue;
-    const request: StepRequest = { set, update: rule, maxNorm };
+    const request: StepRequest = { set, update: rule(set), maxNorm };
     const done = await engine.step(request);
     if (done.skipped) {
       throw new DivergenceError({
@@ -182,5 +200,5 @@ async function stepAll(engine: Engine, sets: ReadonlySet<ParameterSet>, rule: Up
     }
     if (set === policySet) result = done;
   }
-  return result as StepResult;
+  return result;
 }

@@ -1,0 +1,145 @@
+/**
+ * The roles of a run: what its methods ask for and what its configuration names, put together before anything starts;
+ * then loaded, moved along, saved and restored. A role that learns or follows another is in every checkpoint; one that
+ * stays as it is is found where it was, and its hash is in the run's fingerprint.
+ */
+import { join } from "node:path";
+import { ConfigError } from "../core/errors.js";
+import type { Engine, ModelInfo, ParameterSet } from "../engine/contract.js";
+import type { Method, RoleWish } from "../methods/contract.js";
+import type { TrainConfig } from "./config.js";
+import { hashModel } from "./model-files.js";
+import type { RoleOptions } from "./role-options.js";
+
+export interface RolePlan {
+  readonly name: string;
+  /** Folder that it starts from. */
+  readonly path: string;
+  readonly trainable: boolean;
+  readonly valueHead: boolean;
+  readonly average?: RoleOptions["average"];
+  readonly lr?: number;
+}
+
+export interface RolesPlan {
+  /** Without the policy, in the order of their names. */
+  readonly others: readonly RolePlan[];
+  readonly policyValueHead: boolean;
+}
+
+/** A copy of the policy would teach it nothing, so a teacher must be named. */
+const mustBeNamed = ["teacher"];
+
+/** What a composition asks of roles; what several parts ask of one adds up. */
+function wishes(composed: Method): Map<string, RoleWish> {
+  const found = new Map<string, RoleWish>();
+  for (const part of composed.parts ?? [composed]) {
+    const needed = (part.needs ?? []).flatMap(({ oneOf }) => oneOf.flatMap(({ roles = [] }) => roles.map((name): RoleWish => ({ name }))));
+    for (const wish of [...needed, ...(part.roles ?? [])]) {
+      const seen = found.get(wish.name);
+      found.set(wish.name, {
+        name: wish.name,
+        trainable: wish.trainable === true || seen?.trainable === true,
+        valueHead: wish.valueHead === true || seen?.valueHead === true,
+      });
+    }
+  }
+  return found;
+}
+
+/** The roles of a run. Throws ConfigError for a role that nothing reads, one that follows nobody, and rates of roles that do not learn. */
+export function planRoles({ roles, model }: Pick<TrainConfig, "roles" | "model">, composed: Method): RolesPlan {
+  const wished = wishes(composed);
+  const others: RolePlan[] = [];
+  for (const [name, options] of Object.entries(roles)) {
+    const place = `roles.${name}`;
+    if (name === "policy") throw new ConfigError({ place, cause: "the policy is no further role", mend: "set model, lr and optimizer of the run itself" });
+    if (!wished.has(name)) {
+      const known = [...wished.keys()].filter((known) => known !== "policy");
+      const mend = known.length > 0 ? `leave it out, or name one of ${known.join(", ")}` : "leave it out, or turn on what reads it (a KL: kl_coef)";
+      throw new ConfigError({ place, cause: `no part of ${composed.name} reads it`, mend });
+    }
+    const { average, lr } = options;
+    const learns = wished.get(name)?.trainable === true;
+    if (lr !== undefined && !learns) throw new ConfigError({ place: `${place}.lr`, cause: "nothing trains this role", mend: "leave it out" });
+    if (average !== undefined && learns) {
+      throw new ConfigError({ place: `${place}.average`, cause: `${composed.name} trains this role`, mend: "leave the average out" });
+    }
+    if (average !== undefined && (average.of === name || !(average.of === "policy" || wished.has(average.of)))) {
+      throw new ConfigError({ place: `${place}.average.of`, cause: `there is no other role ${average.of}`, mend: "name the policy or another role" });
+    }
+  }
+  for (const { name, trainable = false, valueHead = false } of wished.values()) {
+    const options = roles[name];
+    if (name === "policy" || (options === undefined && mustBeNamed.includes(name))) continue;
+    const { average, lr } = options ?? {};
+    others.push({ name, path: options?.model ?? model, trainable, valueHead, ...(average && { average }), ...(lr !== undefined && { lr }) });
+  }
+  others.sort((a, b) => (a.name < b.name ? -1 : 1));
+  return { others, policyValueHead: wished.get("policy")?.valueHead === true };
+}
+
+/** The peak learning rate of a parameter set. */
+export function rateOf(plan: RolesPlan, set: ParameterSet, policyRate: number): number {
+  return plan.others.find(({ name }) => set === `role:${name}`)?.lr ?? policyRate;
+}
+
+/** Loads all roles beside the policy. Throws ConfigError where a vocabulary is not the policy's. */
+export async function loadRoles(engine: Engine, { others }: RolesPlan, policy: ModelInfo, onRole: (name: string) => void): Promise<void> {
+  for (const { name, path, trainable, valueHead } of others) {
+    onRole(name);
+    const info = await engine.weights.load({ role: name, source: { from: "folder", path }, trainable, ...(valueHead ? { valueHead } : {}) });
+    if (info.vocabulary !== policy.vocabulary) {
+      throw new ConfigError({
+        place: `roles.${name}`,
+        cause: `${path} has a vocabulary of ${info.vocabulary} and the policy one of ${policy.vocabulary}`,
+        mend: "give a model of the same tokenizer",
+      });
+    }
+  }
+}
+
+/** Hashes of the folders that roles start from: they decide bytes. */
+export async function hashesOf({ others }: RolesPlan): Promise<{ readonly [role: string]: string }> {
+  const hashes: { [role: string]: string } = {};
+  for (const { name, path } of others) hashes[name] = await hashModel(path);
+  return hashes;
+}
+
+const changes = ({ trainable, average }: RolePlan): boolean => trainable || average !== undefined;
+
+/** Moves the averages along after a step, in the order of their names. */
+export async function followRoles(engine: Engine, { others }: RolesPlan, step: number): Promise<void> {
+  for (const { name, average } of others) {
+    if (average === undefined || step % average.every !== 0) continue;
+    const { of, decay } = average;
+    const [own, other] = await Promise.all([engine.weights.info(name), engine.weights.info(of)]);
+    const has = new Set(other.tensors.map((tensor) => tensor.name));
+    const names = own.tensors.map((tensor) => tensor.name).filter((tensor) => has.has(tensor));
+    const [mine, theirs] = await Promise.all([engine.weights.read({ role: name }, names), engine.weights.read({ role: of }, names)]);
+    await engine.weights.write(
+      name,
+      mine.map((tensor, i) => ({ ...tensor, data: tensor.data.map((x, j) => decay * x + (1 - decay) * theirs[i].data[j]) })),
+    );
+  }
+}
+
+/** Writes the roles that change, and the optimizers of those that learn, into the folder of a checkpoint; undefined where there are none. */
+export function saverOf(engine: Engine, { others }: RolesPlan): ((folder: string) => Promise<void>) | undefined {
+  const changing = others.filter(changes);
+  if (changing.length === 0) return undefined;
+  return async (folder) => {
+    for (const { name, trainable } of changing) {
+      await engine.weights.save({ role: name }, join(folder, name));
+      if (trainable) await engine.weights.saveOptimizer(`role:${name}`, join(folder, `${name}.optimizer.safetensors`));
+    }
+  };
+}
+
+/** Puts back what `saverOf` wrote. */
+export async function restoreRoles(engine: Engine, { others }: RolesPlan, folder: string): Promise<void> {
+  for (const { name, trainable, valueHead } of others.filter(changes)) {
+    await engine.weights.load({ role: name, source: { from: "folder", path: join(folder, name) }, trainable, ...(valueHead ? { valueHead } : {}) });
+    if (trainable) await engine.weights.loadOptimizer(`role:${name}`, join(folder, `${name}.optimizer.safetensors`));
+  }
+}
