@@ -221,9 +221,19 @@ export interface Need {
   readonly oneOf: readonly { readonly capabilities?: readonly Capability[]; readonly roles?: readonly string[]; readonly difference?: string }[];
 }
 
+/** What a method asks of a role (C7). Roles that it only reads may stand in its needs alone. */
+export interface RoleWish {
+  /** `policy` for what it asks of the policy itself. */
+  readonly name: string;
+  /** It sends gradients to `role:NAME`. */
+  readonly trainable?: boolean;
+  readonly valueHead?: boolean;
+}
+
 export interface Method {
   readonly name: string;
   readonly needs?: readonly Need[];
+  readonly roles?: readonly RoleWish[];
   /** Slots in which no other method may own or stack anything; preferences of others are silenced. */
   readonly forbids?: readonly Slot[];
   readonly reads?: readonly Note<Json>[];

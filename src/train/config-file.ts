@@ -131,7 +131,11 @@ function fromFolder(written: Written, folder: string): Written {
     return typeof value === "object" && value !== null && isModulePath(String((value as Written).name)) ? inside(value, "name") : value;
   };
   const result: Written = { ...written };
-  for (const key of ["model", "out", "reference"]) if (key in result) result[key] = path(result[key]);
+  for (const key of ["model", "out"]) if (key in result) result[key] = path(result[key]);
+  const { roles } = result;
+  if (typeof roles === "object" && roles !== null) {
+    result.roles = Object.fromEntries(Object.entries(roles).map(([name, role]) => [name, inside(role, "model")]));
+  }
   if ("task" in result) result.task = task(result.task);
   if ("method" in result) result.method = withMethodPaths(result.method, (text) => path(text) as string);
   if ("stages" in result) result.stages = withStagePaths(result.stages, (text) => path(text) as string);

@@ -1,6 +1,7 @@
 /** The configuration of a training run: strict, each option with its default. */
 import { z } from "zod";
 import { dataOptions } from "../tasks/data-options.js";
+import { rolesOption } from "./role-options.js";
 import { json } from "./store/schema.js";
 
 const count = z.int().min(1);
@@ -106,7 +107,7 @@ export const trainConfig = z.strictObject({
     .describe(
       "Methods one after another: each with method, an end (steps, or until a metric is at_least or at_most a number; absent: the run's) and optimizer (keep or reset, as it begins).",
     ),
-  reference: z.string().min(1).optional().describe("Folder of the role `reference` that a KL is taken to; absent: the policy as it starts."),
+  roles: rolesOption,
   steps: count.default(100).describe("Batches."),
   problems: count.max(mostProblems).default(16).describe("Problems a batch."),
   group: count.max(mostAnswers).default(8).describe("Answers a problem."),

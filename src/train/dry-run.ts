@@ -75,13 +75,12 @@ export async function dryRun(options: TrainOptions): Promise<DryRun> {
     const forwardMs = performance.now() - from;
     const sampleMs = sampled - start;
     const longest = Math.max(...[...contexts.contexts.values()].map(({ ids }) => ids.length));
-    const memory = await memoryOf(config, longest, roles.size - 1);
+    const memory = await memoryOf(config, longest, roles.others);
     const result = { steps: 0, loss: 0, statistics: {}, gap, gradNorms: [], clipped: 0, tokens: 0, rows: rows.length };
     return {
       config,
       method: tableOf(method),
-      stages:
-        config.stages === undefined ? [] : stages.map(({ method: { name }, optimizer, resolved }) => ({ method: name, optimizer, table: tableOf(resolved) })),
+      stages: config.stages === undefined ? [] : stages.map(({ method: { name }, optimizer, resolved }) => ({ method: name, optimizer, table: tableOf(resolved) })),
       parameters: model.parameters,
       problems: contexts.problems.length,
       notes: inputs.notes,

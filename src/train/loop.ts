@@ -26,6 +26,10 @@ export interface LoopParts extends StepParts {
   readonly evaluate?: (onProgress: (done: number, total: number) => void) => Promise<Evaluated>;
   /** Puts the tokenizer's files beside saved weights. */
   readonly saveTokenizer: (folder: string) => Promise<void>;
+  /** Moves the roles that follow others, after the updates of a step. */
+  readonly followRoles: (step: number) => Promise<void>;
+  /** Absent: no role beside the policy changes. */
+  readonly saveRoles?: (folder: string) => Promise<void>;
   readonly signal?: AbortSignal;
 }
 
@@ -77,6 +81,7 @@ async function steps(parts: LoopParts): Promise<{ reason: EndReason; message: st
     if (signal?.aborted) return interrupted(parts);
     const starved = parts.judges.starved;
     const report = await runStep(ofStage(parts), state.step + 1, state);
+    await parts.followRoles(state.step + 1);
     finish(parts, report, parts.judges.starved - starved);
     await endStage(parts, report);
     const score = evaluationDue(parts, state.step) ? await evaluateNow(parts) : undefined;
@@ -178,7 +183,7 @@ async function evaluateNow(parts: LoopParts): Promise<number | undefined> {
   return result.score;
 }
 
-async function checkpoint({ engine, store, cells, state, lab, saveTokenizer, onProgress }: LoopParts, score: number | undefined): Promise<void> {
+async function checkpoint({ engine, store, cells, state, lab, saveTokenizer, saveRoles, onProgress }: LoopParts, score: number | undefined): Promise<void> {
   onProgress({ kind: "await", what: "the checkpoint" });
   await store.checkpoint({
     step: state.step,
@@ -188,6 +193,7 @@ async function checkpoint({ engine, store, cells, state, lab, saveTokenizer, onP
       await saveTokenizer(folder);
     },
     saveOptimizer: (file) => engine.weights.saveOptimizer(policySet, file),
+    ...(saveRoles ? { saveRoles } : {}),
     ...(score === undefined ? {} : { score }),
   });
   onProgress({ kind: "checkpoint", step: state.step });

@@ -5,7 +5,7 @@ import type { Json } from "../core/json.js";
 import { isModulePath } from "../core/load.js";
 import { parseOptions } from "../core/options.js";
 import type { Tokenizer } from "../core/tokenizer.js";
-import type { Engine, ModelInfo, UpdateRule } from "../engine/contract.js";
+import type { Engine, ModelInfo } from "../engine/contract.js";
 import type { AnyMethod } from "../methods/catalogue.js";
 import { Cells } from "../methods/cell.js";
 import type { Method, ProblemSource, Settings } from "../methods/contract.js";
@@ -21,11 +21,12 @@ import { type Contexts, renderContexts } from "./contexts.js";
 import { type EngineForm, engineForm, limitsOf, refuseUnlessRoom, startEngine } from "./engines.js";
 import { type Inputs, loadInputs } from "./inputs.js";
 import { type Methods, methodsOf, type RunStage, withMethodPaths, withStagePaths } from "./methods.js";
-import { hashModel, tokenizerOf } from "./model-files.js";
+import { tokenizerOf } from "./model-files.js";
 import { namedModel } from "./model-name.js";
 import { problemSource } from "./problem-source.js";
 import type { OnProgress } from "./progress.js";
-import { optimizerMethod, ruleOf, scheduleOf } from "./rules.js";
+import { hashesOf, loadRoles, planRoles, type RolesPlan, rateOf } from "./roles.js";
+import { optimizerMethod, type RuleOf, ruleOf, scheduleOf } from "./rules.js";
 
 /** What a program hands over as objects, beside the configuration. */
 export interface Given {
@@ -45,6 +46,7 @@ export interface Plan {
   readonly composed: Method;
   /** Hashes of methods that are files. */
   readonly methodFiles: Methods["files"];
+  readonly roles: RolesPlan;
 }
 
 export interface Prepared extends Plan {
@@ -54,10 +56,11 @@ export interface Prepared extends Plan {
   readonly contexts: Contexts;
   readonly problems: ProblemSource;
   readonly settings: Settings;
-  readonly roles: ReadonlySet<string>;
+  /** Names of all roles that are loaded. */
+  readonly loaded: ReadonlySet<string>;
   readonly differences: readonly Difference[];
   /** The update rule of each stage. */
-  readonly rules: readonly ((update: number) => UpdateRule)[];
+  readonly rules: readonly RuleOf[];
   /** Everything that decides bytes. */
   readonly fingerprint: { readonly [name: string]: Json };
   readonly judges: JudgePool;
@@ -73,19 +76,13 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
   const read = {
     ...named,
     model: namedModel(named.model).folder,
-    ...(named.reference === undefined ? {} : { reference: namedModel(named.reference, "reference").folder }),
+    roles: withRoleFolders(named.roles, (model, role) => namedModel(model, `roles.${role}.model`).folder),
   };
   const inputs = await loadInputs(read, given.task);
   const cells = new Cells();
   const { stages, all: composed, written, files } = await methodsOf(inputs.config, given.methods ?? [], cells, optimizerMethod(inputs.config));
   const engine = given.engine ? { name: inputs.config.engine.name, threads: 1, workers: 1 } : await engineForm(inputs.config);
-  if (inputs.config.reference !== undefined && !rolesOf(composed).has("reference")) {
-    throw new ConfigError({
-      place: "reference",
-      cause: `no part of ${composed.name} reads it`,
-      mend: "leave it out, or turn a KL on (options.kl_coef of grpo)",
-    });
-  }
+  const roles = planRoles(inputs.config, composed);
   const config = { ...inputs.config, ...written, engine };
   const answers = config.group * config.problems;
   if (config.minibatches > answers) {
@@ -94,39 +91,35 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
   }
   scheduleOf(config);
   for (const { resolved } of stages) checkSettings(resolved, settingsOf(config, []));
-  return { config, inputs, cells, stages, composed, methodFiles: files };
+  return { config, inputs, cells, stages, composed, methodFiles: files, roles };
 }
 
 /** Starts engine and verifiers, loads the policy and what roles the method needs, and checks each against the others. */
 export async function prepare(planned: Plan, given: Given, onProgress: OnProgress): Promise<Prepared> {
-  const { config, inputs, stages, composed, methodFiles } = planned;
+  const { config, inputs, stages, composed, methodFiles, roles } = planned;
   const tokenizer = await tokenizerOf(config.model, inputs.tokenizer);
   const closing: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
     for (const act of closing.splice(0).reverse()) await act();
   };
   try {
-    const wanted = rolesOf(composed);
     // An engine that was given may hold a policy of a kind that only itself can read.
     const early = given.engine === undefined ? posed(planned, tokenizer, await limitsOf(config.engine.name, config.model)) : undefined;
-    if (given.engine === undefined && wanted.has("reference")) await limitsOf(config.engine.name, config.reference ?? config.model);
-    if (given.engine === undefined) await refuseUnlessRoom(config, longestPrompt(inputs, tokenizer), wanted.size);
+    if (given.engine === undefined) {
+      for (const { path } of roles.others) if (path !== config.model) await limitsOf(config.engine.name, path);
+      await refuseUnlessRoom(config, longestPrompt(inputs, tokenizer), roles.others);
+    }
     onProgress({ kind: "await", what: "the engine" });
     const engine = given.engine ?? (await startEngine(config));
     if (given.engine === undefined) closing.push(() => engine.close());
     onProgress({ kind: "await", what: "the policy" });
-    const model = await engine.weights.load({ role: "policy", source: { from: "folder", path: config.model }, trainable: true });
+    const valueHead = roles.policyValueHead ? { valueHead: true } : {};
+    const model = await engine.weights.load({ role: "policy", source: { from: "folder", path: config.model }, trainable: true, ...valueHead });
     const { contexts, problems } = early ?? posed(planned, tokenizer, model);
-    const roles = new Set(["policy"]);
-    const reference = config.reference ?? config.model;
-    if (wanted.has("reference")) {
-      onProgress({ kind: "await", what: "the reference" });
-      const info = await engine.weights.load({ role: "reference", source: { from: "folder", path: reference }, trainable: false });
-      checkSameVocabulary(model, info, reference);
-      roles.add("reference");
-    }
-    const differences = checkNeeds(composed, engine.info, roles);
-    const rules = stages.map(({ resolved }) => ruleOf(resolved, engine.info, config));
+    await loadRoles(engine, roles, model, (name) => onProgress({ kind: "await", what: `the ${name}` }));
+    const loaded = new Set(["policy", ...roles.others.map(({ name }) => name)]);
+    const differences = checkNeeds(composed, engine.info, loaded);
+    const rules = stages.map(({ resolved }) => ruleOf(resolved, engine.info, config, (set) => rateOf(roles, set, config.lr)));
     onProgress({ kind: "await", what: "the verifiers" });
     const pool = async ({ verifier, source }: Pick<Inputs, "verifier" | "source">): Promise<JudgePool> => {
       const judges = await startPool({ verifier, ...(source ? { source } : {}), workers: config.verifier_workers, deadlineMs: config.verifier_deadline_ms });
@@ -139,10 +132,10 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
       engine: { name: engine.info.name, workers: config.engine.workers, ...engine.info.fingerprint },
       tokenizer: tokenizer.id,
       ...(Object.keys(methodFiles).length > 0 ? { methods: methodFiles } : {}),
-      ...(roles.has("reference") ? { reference: await hashModel(reference) } : {}),
+      ...(roles.others.length > 0 ? { roles: await hashesOf(roles) } : {}),
     };
     const settings = settingsOf(config, tokenizer.eosIds);
-    return { ...planned, engine, model, tokenizer, contexts, problems, settings, roles, differences, rules, fingerprint, judges, evaluationJudges, close };
+    return { ...planned, engine, model, tokenizer, contexts, problems, settings, loaded, differences, rules, fingerprint, judges, evaluationJudges, close };
   } catch (error) {
     await close();
     throw error;
@@ -168,11 +161,6 @@ function posed({ inputs, config }: Plan, tokenizer: Tokenizer, model: Pick<Model
   };
 }
 
-/** Roles that some part of a method can use, beside the policy. */
-function rolesOf(method: Method): Set<string> {
-  return new Set((method.parts ?? [method]).flatMap(({ needs = [] }) => needs.flatMap(({ oneOf }) => oneOf.flatMap(({ roles = [] }) => roles))));
-}
-
 /** Tokens of the longest prompt that can be rendered; what cannot be is refused with its place once the model is known. */
 function longestPrompt({ problems, config }: Inputs, tokenizer: Tokenizer): number {
   let longest = 1;
@@ -190,13 +178,9 @@ function settingsOf({ group, problems, temperature, max_tokens }: Inputs["config
   return { group, problems, temperature, maxTokens: max_tokens, stop: { ids: eosIds } };
 }
 
-function checkSameVocabulary(policy: ModelInfo, reference: ModelInfo, folder: string): void {
-  if (policy.vocabulary === reference.vocabulary) return;
-  throw new ConfigError({
-    place: "reference",
-    cause: `${folder} has a vocabulary of ${reference.vocabulary} and the policy one of ${policy.vocabulary}`,
-    mend: "give a reference of the same tokenizer",
-  });
+function withRoleFolders(roles: TrainConfig["roles"], folder: (model: string, role: string) => string): TrainConfig["roles"] {
+  const named = Object.entries(roles).map(([name, role]) => [name, role.model === undefined ? role : { ...role, model: folder(role.model, name) }]);
+  return Object.fromEntries(named) as TrainConfig["roles"];
 }
 
 /** The configuration with whole paths, so that a resume from another folder finds them. */
@@ -212,7 +196,7 @@ function absolute(config: TrainConfig): TrainConfig {
     ...config,
     model: resolvePath(config.model),
     out: resolvePath(config.out),
-    ...(config.reference === undefined ? {} : { reference: resolvePath(config.reference) }),
+    roles: withRoleFolders(config.roles, (model) => resolvePath(model)),
     ...(config.data === undefined ? {} : { data: withPaths(config.data, whole) }),
     ...(config.profile === undefined ? {} : { profile: { ...config.profile, file: whole(config.profile.file) } }),
     eval: {

@@ -2,7 +2,7 @@
 import type { Json } from "../core/json.js";
 import { randomKey } from "../core/random.js";
 import type { Trajectory } from "../core/trajectory.js";
-import type { Engine, UpdateRule } from "../engine/contract.js";
+import type { Engine } from "../engine/contract.js";
 import { type Coefficients, coefficientsOf, groupsWithoutCoefficient } from "../methods/coefficients.js";
 import type { StepView } from "../methods/contract.js";
 import { collect } from "./collect.js";
@@ -10,6 +10,7 @@ import type { TrainConfig } from "./config.js";
 import { metricsOf, verdictsOf } from "./diagnosis.js";
 import { type LabParts, StepLab } from "./lab.js";
 import type { OnProgress } from "./progress.js";
+import type { RuleOf } from "./rules.js";
 import type { RunState } from "./state.js";
 import type { Extra } from "./store/record.js";
 import { update } from "./update.js";
@@ -18,7 +19,7 @@ export interface StepParts {
   readonly engine: Engine;
   readonly config: TrainConfig;
   readonly lab: LabParts;
-  readonly rule: (update: number) => UpdateRule;
+  readonly rule: RuleOf;
   readonly onProgress: OnProgress;
 }
 
@@ -70,7 +71,7 @@ export async function runStep(parts: StepParts, step: number, state: Readonly<Ru
   const drawn = after.sampledTokens - before.sampledTokens;
   const base: { readonly [name: string]: number } = {
     ...metricsOf(c, result),
-    ...(result.steps > 0 ? { lr: parts.rule(state.updates + result.steps).rate } : {}),
+    ...(result.steps > 0 ? { lr: parts.rule(state.updates + result.steps, "role:policy").rate } : {}),
     ...(collected.droppedGroups > 0 ? { groups_dropped: collected.droppedGroups } : {}),
     prefill_tokens: after.prefillTokens - before.prefillTokens,
     sampled_tokens: drawn,

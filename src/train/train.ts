@@ -16,6 +16,7 @@ import { type EndReason, runLoop } from "./loop.js";
 import { saveTokenizer } from "./model-files.js";
 import { type Given, type Plan, type Prepared, plan, prepare } from "./prepare.js";
 import type { OnProgress } from "./progress.js";
+import { followRoles, restoreRoles, saverOf } from "./roles.js";
 import { freshState, type RunState, stateFromJson } from "./state.js";
 import { refuseUnlessNew } from "./store/fresh.js";
 import { RunReader } from "./store/reader.js";
@@ -92,8 +93,14 @@ async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolea
     let state: RunState = freshState();
     if (opened.resume) {
       const { engine } = prepared;
-      await engine.weights.load({ role: "policy", source: { from: "folder", path: opened.resume.policy }, trainable: true });
+      await engine.weights.load({
+        role: "policy",
+        source: { from: "folder", path: opened.resume.policy },
+        trainable: true,
+        ...(prepared.roles.policyValueHead ? { valueHead: true } : {}),
+      });
       await engine.weights.loadOptimizer("role:policy", opened.resume.optimizer);
+      await restoreRoles(engine, prepared.roles, opened.resume.roles);
       state = stateFromJson(opened.resume.step, opened.resume.state, prepared.cells, ledger);
     }
     const end = await runLoop(loopParts(prepared, store, ledger, state, opened.resume !== undefined, hooks));
@@ -118,14 +125,14 @@ async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolea
 
 /** What all steps of a run share. */
 export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () => number): LabParts {
-  const { engine, tokenizer, settings, contexts, problems, roles, judges, stages, config } = prepared;
+  const { engine, tokenizer, settings, contexts, problems, loaded, judges, stages, config } = prepared;
   return {
     engine,
     tokenizer,
     settings,
     problems,
     contexts: contexts.contexts,
-    roles,
+    roles: loaded,
     seed: config.seed,
     judge: (problem, response, truncated) => judges.judge(problem, response, truncated),
     ledger,
@@ -137,6 +144,7 @@ export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () =
 function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: RunState, resumed: boolean, hooks: TrainHooks): Parameters<typeof runLoop>[0] {
   const { engine, config, inputs, tokenizer, judges, evaluationJudges, contexts, differences, model, rules, stages, cells } = prepared;
   const { evaluation } = inputs;
+  const saveRoles = saverOf(engine, prepared.roles);
   const evaluate =
     evaluation && evaluationJudges
       ? (onProgress: (done: number, total: number) => void) =>
@@ -175,6 +183,8 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
       differences: differences.map((difference) => ({ ...difference })),
     },
     ...(evaluate ? { evaluate } : {}),
+    followRoles: (step) => followRoles(engine, prepared.roles, step),
+    ...(saveRoles ? { saveRoles } : {}),
     saveTokenizer: (folder) => saveTokenizer(tokenizer, config.model, folder),
     ...(hooks.signal ? { signal: hooks.signal } : {}),
   };
