@@ -1,4 +1,5 @@
 /** What the bad-input tests share: the table of cases, a small policy, and a call of the command line within this process that is watched. */
+
 import { execFileSync } from "node:child_process";
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import {
@@ -24,6 +25,8 @@ import { TouchstoneError } from "../../src/core/errors.js";
 import { parseModelConfig } from "../../src/engine/onnx/config.js";
 import { saveFolder } from "../../src/engine/onnx/folder-save.js";
 import { ParameterStore } from "../../src/engine/onnx/params.js";
+import { methodNames } from "../../src/methods/catalogue.js";
+import { trainConfig } from "../../src/train/config.js";
 import { repository } from "../paths.js";
 import { tablePolicy } from "./tabular.js";
 
@@ -36,7 +39,7 @@ export interface Case {
 }
 
 interface Table {
-  /** Arguments by the name that `as` has; {file}, {model}, {out} and {temp} stand for paths. */
+  /** Arguments by the name that `as` has; {file}, {model}, {out} and {temp} stand for paths. In `says` {options} and {methods} are all that there are. */
   readonly commands: { readonly [name: string]: readonly string[] };
   readonly cases: readonly Case[];
 }
@@ -83,6 +86,8 @@ export function filled(text: string, { file }: Pick<Case, "file">, places: Place
   return text
     .replaceAll("{file}", path)
     .replaceAll("{files}", files)
+    .replaceAll("{options}", Object.keys(trainConfig.shape).join(", "))
+    .replaceAll("{methods}", methodNames.join(", "))
     .replace(/\{(model|out|temp)\}/g, (_, name: keyof Places) => places[name]);
 }
 
