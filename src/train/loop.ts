@@ -1,6 +1,7 @@
 /** The driver: steps, evaluations, checkpoints and their events, until the end, a stop with its reason, or an interruption. */
 import { DivergenceError, errorToJson, TouchstoneError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
+import type { ParameterSet } from "../engine/contract.js";
 import type { Cells } from "../methods/cell.js";
 import type { JudgePool } from "../verify/pool.js";
 import { firstBatchWarning, silenceExplained } from "./diagnosis.js";
@@ -26,6 +27,8 @@ export interface LoopParts extends StepParts {
   readonly evaluate?: (onProgress: (done: number, total: number) => void) => Promise<Evaluated>;
   /** Puts the tokenizer's files beside saved weights. */
   readonly saveTokenizer: (folder: string) => Promise<void>;
+  /** The policy's parameter set, and those of roles that learn. */
+  readonly learning: readonly ParameterSet[];
   /** Moves the roles that follow others, after the updates of a step. */
   readonly followRoles: (step: number) => Promise<void>;
   /** Absent: no role beside the policy changes. */
@@ -105,7 +108,7 @@ const isLast = ({ config, stages, state }: LoopParts): boolean => state.step ===
 
 /** Ends the stage where the step says so, and begins the next one: what a checkpoint of this step holds is the new stage. */
 async function endStage(parts: LoopParts, { view }: StepReport): Promise<void> {
-  const { stages, state, store, engine, cells, onProgress } = parts;
+  const { stages, state, store, engine, onProgress } = parts;
   const reason = stages[state.stage].until(view, state.step - state.stageStart);
   if (reason === false) return;
   state.stage++;
@@ -117,7 +120,7 @@ async function endStage(parts: LoopParts, { view }: StepReport): Promise<void> {
   store.appendEvent({ step: state.step, kind: "stage", data });
   onProgress({ kind: "message", text: `stage ${state.stage} ended after step ${state.step}: ${reason}${next ? `; now ${next.method.name}` : ""}` });
   if (next === undefined) return;
-  if (next.optimizer === "reset") await engine.weights.resetOptimizer(policySet);
+  if (next.optimizer === "reset") for (const set of parts.learning) await engine.weights.resetOptimizer(set);
   await setUp(parts, state.step);
 }
 

@@ -71,7 +71,7 @@ export function usesOf(method: MethodConfig, place = "method"): MethodUse[] {
 /** A method as it was written, with its paths changed; what is no method is refused later, as it stands. */
 export function withMethodPaths(method: unknown, path: (path: string) => string): unknown {
   const moved = (text: string): string => (isModulePath(text.trim()) ? path(text.trim()) : text);
-  const inText = (text: string): string => (text.includes("/") ? text.split("+").map(moved).join("+") : text);
+  const inText = (text: string): string => text.split("+").map(moved).join("+");
   const inPart = (part: unknown, change: (text: string) => string): unknown => {
     if (typeof part === "string") return change(part);
     const name = (part as { readonly name?: unknown } | null | undefined)?.name;

@@ -183,6 +183,7 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
       differences: differences.map((difference) => ({ ...difference })),
     },
     ...(evaluate ? { evaluate } : {}),
+    learning: ["role:policy", ...prepared.roles.others.filter(({ trainable }) => trainable).map(({ name }) => `role:${name}` as const)],
     followRoles: (step) => followRoles(engine, prepared.roles, step),
     ...(saveRoles ? { saveRoles } : {}),
     saveTokenizer: (folder) => saveTokenizer(tokenizer, config.model, folder),

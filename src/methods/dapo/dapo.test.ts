@@ -1,9 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { batch, group, rewarded, row } from "../../../test/support/batch.js";
 import { lossAt, made, resolved, settings } from "../../../test/support/method.js";
+import { options, tablePolicy, tokenizer } from "../../../test/support/tabular.js";
 import type { Problem } from "../../core/problem.js";
 import type { Group, Trajectory } from "../../core/trajectory.js";
 import { accept, reject, unscored } from "../../core/verdict.js";
+import { defineTask } from "../../tasks/define.js";
+import { RunReader } from "../../train/store/reader.js";
+import { train } from "../../train/train.js";
 import { Cells } from "../cell.js";
 import type { Step } from "../contract.js";
 import { grpo } from "../grpo/grpo.js";
@@ -94,6 +98,33 @@ describe("dynamic sampling", () => {
 
   it("counts scored answers alone: one right answer beside an unscored one is no comparison", async () => {
     expect((await sample(0, [1, null], [1, 0], [0, 0])).keys).toEqual(["p1"]);
+  });
+});
+
+describe("a run with dynamic sampling", () => {
+  it("trains on groups with signal alone, counts refills, and books what it dropped as discarded", async () => {
+    const task = defineTask({
+      name: "half",
+      rows: () => Array.from({ length: 24 }, (_, i) => ({ prompt: `${i % 10}${i % 3}`, key: `p${i}`, answer: i % 2, split: "train" as const })),
+      // Every second problem can be answered right, and is so at times.
+      verify: ({ response, reference }) => reference === 1 && Number(response[0] ?? "9") < 5,
+      maxTokens: () => 2,
+      tokenizer: () => tokenizer,
+    })();
+    const run = options(await tablePolicy(), { task, method: { name: "dapo", options: { overlong_punishment: 0 } }, group: 4, problems: 4, steps: 2 });
+    await train(run);
+    let dropped = 0;
+    for (const { step, kind, data } of RunReader.open(run.out).events()) {
+      if (kind !== "step") continue;
+      const metrics = data.metrics as { readonly [name: string]: number };
+      const { sampled, rollouts } = data.ledger as { sampled: { train: number; discarded: number }; rollouts: number };
+      dropped += metrics["dapo.dropped"] as number;
+      expect(metrics).toMatchObject({ groups: 4, groups_silent: 0 });
+      expect(metrics["dapo.refills"]).toBeGreaterThan(0);
+      expect(sampled.discarded).toBeGreaterThan(0);
+      expect(rollouts).toBe(4 * (4 * step + dropped));
+    }
+    expect(dropped).toBeGreaterThan(0);
   });
 });
 

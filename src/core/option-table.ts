@@ -1,7 +1,6 @@
-/** The options of a configuration as a table, made of their schema. */
+/** The options of a schema as a table, for documentation. */
 import type { z } from "zod";
-import { branchesOf, describe as describeSchema, unwrap } from "../core/schema.js";
-import { trainConfig } from "./config.js";
+import { branchesOf, describe as describeSchema, unwrap } from "./schema.js";
 
 /** One option: its path, what it takes, its default, and what it is for. */
 export interface DocumentedOption {
@@ -12,19 +11,15 @@ export interface DocumentedOption {
   readonly about: string;
 }
 
-/** All options in the order of the schema; objects are followed into. */
-export function documentedOptions(): DocumentedOption[] {
-  return optionsOf(trainConfig, "");
-}
-
 type Types = z.core.$ZodTypes;
 
-function optionsOf(schema: z.core.$ZodType, prefix: string): DocumentedOption[] {
+/** All options in the order of the schema; objects are followed into. */
+export function documentedOptions(schema: z.core.$ZodType, prefix = ""): DocumentedOption[] {
   const def = (unwrap(schema) as Types)._zod.def;
   if (def.type !== "object") return [];
   return Object.entries(def.shape).flatMap(([key, value]) => {
     const path = `${prefix}${key}`;
-    const inside = branchesOf(value).length === 1 ? optionsOf(value, `${path}.`) : [];
+    const inside = branchesOf(value).length === 1 ? documentedOptions(value, `${path}.`) : [];
     if (inside.length > 0) return inside;
     const fallback = defaultOf(value);
     return [{ path, takes: describeSchema(value), ...(fallback === undefined ? {} : { fallback }), about: (value as z.ZodType).description ?? "" }];
@@ -37,8 +32,8 @@ function defaultOf(schema: z.core.$ZodType): string | undefined {
 }
 
 /** The table in Markdown. */
-export function optionsTable(): string {
-  const rows = documentedOptions().map(
+export function optionsTable(schema: z.core.$ZodType): string {
+  const rows = documentedOptions(schema).map(
     ({ path, takes, fallback, about }) => `| \`${path}\` | ${takes} | ${fallback === undefined ? "" : `\`${fallback}\``} | ${about} |`,
   );
   return ["| option | takes | default | what it is for |", "| --- | --- | --- | --- |", ...rows].join("\n");

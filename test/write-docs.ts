@@ -1,0 +1,19 @@
+/** Writes docs/methods.md, and the table of options in docs/configuration.md. */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { optionsTable } from "../src/core/option-table.js";
+import { methodsPage } from "../src/methods/doc.js";
+import { trainConfig } from "../src/train/config.js";
+import { repository } from "./paths.js";
+
+const page = (name: string): string => join(repository, "docs", name);
+
+writeFileSync(page("methods.md"), methodsPage());
+
+const configuration = readFileSync(page("configuration.md"), "utf8");
+const table = /^\| option \|.*\n(\|.*\n?)+/m;
+if (!table.test(configuration)) throw new Error("docs/configuration.md has no table of options: write its line `| option | …` where it belongs");
+writeFileSync(
+  page("configuration.md"),
+  configuration.replace(table, () => `${optionsTable(trainConfig)}\n`),
+);
