@@ -80,7 +80,8 @@ export async function dryRun(options: TrainOptions): Promise<DryRun> {
     return {
       config,
       method: tableOf(method),
-      stages: config.stages === undefined ? [] : stages.map(({ method: { name }, optimizer, resolved }) => ({ method: name, optimizer, table: tableOf(resolved) })),
+      stages:
+        config.stages === undefined ? [] : stages.map(({ method: { name }, optimizer, resolved }) => ({ method: name, optimizer, table: tableOf(resolved) })),
       parameters: model.parameters,
       problems: contexts.problems.length,
       notes: inputs.notes,
