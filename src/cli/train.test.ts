@@ -59,9 +59,10 @@ describe("touchstone train", () => {
 
   it("shows what it would do with --dry-run, and writes nothing", async () => {
     const folder = out();
-    const { code, out: text } = await touchstone(...base, "--out", folder, "--dry-run");
+    const { code, out: text } = await touchstone(...base, "--method", "dapo+rloo", "--out", folder, "--dry-run");
     expect(code).toBe(0);
-    for (const part of ["options\nmodel: ", "credit  ", "parameters, 12 problems", "time: about ", "▔", "user: "]) expect(text).toContain(part);
+    for (const part of ["options\nmodel: ", "credit  ", "parameters, 12 problems", "rloo (prefers), over dapo", "time: about ", "▔", "user: "])
+      expect(text).toContain(part);
     expect(text).toMatch(/(accept|reject \(wrong\)), \d tokens, \d trained, ended by (eos|length)/);
     expect(existsSync(folder)).toBe(false);
   });

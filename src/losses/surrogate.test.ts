@@ -3,6 +3,7 @@ import { type LossRowOptions, lossRow } from "../../test/support/batch.js";
 import { clip } from "./clip.js";
 import { type LossFunction, type LossRow, mergeStatistics, readStatistics, type Surrogate } from "./contract.js";
 import { softGate } from "./gate.js";
+import { geometric } from "./geometric.js";
 import { importance } from "./importance.js";
 import type { Unit } from "./ratio.js";
 import { cispo, reinforce } from "./weighted.js";
@@ -167,6 +168,7 @@ describe("every family", () => {
     }
   }
   families.push(["reinforce", reinforce(), true]);
+  families.push(["geometric", geometric({ clip_low: 0.25, clip_high: 0.25 }), true]);
   const rowsFor = (surrogate: Surrogate) =>
     [0, 1, 2].map((i) =>
       lossRow(
