@@ -54,7 +54,7 @@ export async function measure({ model: text, posed, flags, k, silent }: MeasureO
   const { n = 1, temperature = 1, greedy = false, seed = 0 } = flags;
   const { problems, verifier, task } = posed;
   const line = { label: "sampling", total: problems.length * n, silent };
-  const { model, tokenizer, maxTokens, engine, pool, progress, close } = await openSession({ model: text, posed, flags, line });
+  const { model, tokenizer, maxTokens, engine, pool, environment, progress, close } = await openSession({ model: text, posed, flags, line });
   try {
     const contextOf = ({ prompt }: Problem): Int32Array => tokenizer.render(prompt, { addGenerationPrompt: true });
     const started = performance.now();
@@ -63,6 +63,7 @@ export async function measure({ model: text, posed, flags, k, silent }: MeasureO
       problems,
       verifier,
       judge: (problem, response, truncated) => pool.judge(problem, response, truncated),
+      ...(environment && { environment }),
       tokenizer,
       prepare: (problem) => plainContext(contextOf(problem)),
       n,

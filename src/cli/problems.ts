@@ -5,6 +5,7 @@ import { hashJson, type Json } from "../core/json.js";
 import { parseOptions } from "../core/options.js";
 import type { Problem } from "../core/problem.js";
 import { unscored } from "../core/verdict.js";
+import type { HostOptions } from "../rollout/environment.js";
 import { namedTask } from "../tasks/catalogue.js";
 import { type Split, splits, type Task } from "../tasks/contract.js";
 import { dataTask } from "../tasks/data.js";
@@ -35,6 +36,8 @@ export interface Posed {
   readonly verifier: Verifier;
   /** Where a worker thread finds the verifier; absent where it is made here. */
   readonly source?: VerifierSource;
+  /** Present where an answer is a conversation. */
+  readonly environment?: HostOptions;
   /** Absent for prompts. */
   readonly task?: { readonly name: string; readonly id: string; readonly split: Split };
   readonly maxTokens?: number;
@@ -103,7 +106,8 @@ export async function posedProblems(flags: ProblemFlags, seed: number, count: nu
   if (flags.prompt !== undefined) return fromPrompts(flags.prompt, flags.answer, chosen);
   if (flags.task !== undefined) {
     const { task, source } = await namedTask(flags.task, flags.taskOptions, ".", "option --task");
-    return { ...fromTask(task, flags, seed, count), ...(chosen ?? { verifier: task.verifier, source }), notes: [] };
+    const environment = task.environment && { environment: { environment: task.environment, source } };
+    return { ...fromTask(task, flags, seed, count), ...(chosen ?? { verifier: task.verifier, source }), ...environment, notes: [] };
   }
   if (chosen === undefined) {
     throw new ConfigError({

@@ -101,7 +101,7 @@ function refuseUnlessNew(out: string): void {
 
 /** Asks the problems that are not in the file yet, some at a time; each answer depends on its problem and the seed alone. */
 async function profiled(session: Session, posed: Posed, flags: ProfileFlags): Promise<readonly ProfileLine[]> {
-  const { engine, pool, tokenizer, maxTokens, model, progress } = session;
+  const { engine, pool, environment, tokenizer, maxTokens, model, progress } = session;
   const { k, temperature, seed, out } = flags;
   const { problems, verifier, task } = posed;
   const head: ProfileHead = {
@@ -133,6 +133,7 @@ async function profiled(session: Session, posed: Posed, flags: ProfileFlags): Pr
       problems: problems.slice(first, first + problemsAtOnce),
       verifier,
       judge: (problem, response, truncated) => pool.judge(problem, response, truncated),
+      ...(environment && { environment }),
       tokenizer,
       n: k,
       k: [1],

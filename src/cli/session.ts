@@ -6,6 +6,7 @@ import type { Engine } from "../engine/contract.js";
 import { inspectFolder } from "../engine/onnx/folder.js";
 import { parameterCount } from "../engine/onnx/params.js";
 import { startLocal, startOnnx } from "../engine/onnx/start.js";
+import { type EnvironmentHost, startHost } from "../rollout/environment.js";
 import { renderContexts } from "../train/contexts.js";
 import { type NamedModel, namedModel } from "../train/model-name.js";
 import { type JudgePool, startPool } from "../verify/pool.js";
@@ -21,6 +22,8 @@ export interface Session {
   readonly maxTokens: number;
   readonly engine: Engine;
   readonly pool: JudgePool;
+  /** Present where an answer is a conversation. */
+  readonly environment?: EnvironmentHost;
   /** The progress line, which says that the samples are waited for. */
   readonly progress: Progress;
   /** Takes the progress line away too. */
@@ -64,10 +67,12 @@ export async function openSession({ model: text, posed, flags, line }: SessionOp
     opened.push(() => engine.close());
     const pool = await startPool({ verifier, workers: source === undefined ? 0 : verifierWorkers, ...(source && { source }) });
     opened.push(() => pool.close());
+    const environment = posed.environment && (await startHost(posed.environment));
+    if (environment) opened.push(() => environment.close());
     progress.waitFor("the model");
     await engine.weights.load({ role: "policy", source: { from: "folder", path: model.folder }, trainable: false });
     progress.waitFor("samples");
-    return { model, tokenizer, maxTokens, engine, pool, progress, close };
+    return { model, tokenizer, maxTokens, engine, pool, ...(environment && { environment }), progress, close };
   } catch (error) {
     await close();
     throw error;

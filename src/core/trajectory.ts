@@ -26,7 +26,7 @@ export interface LogProbs {
   readonly conditions: Conditions;
 }
 
-/** A named range of response tokens: `answer`, `turn`, `char`, `edit`. */
+/** A named range of response tokens: `answer`, `turn`, `observation`, `char`, `edit`. */
 export interface Span {
   readonly name: string;
   /** First token, counted from the start of the response. */
@@ -41,7 +41,23 @@ export type StopReason = "eos" | "stop" | "length" | "cancelled";
 /** Role of the model that wrote a trajectory and what it is for (C2). Only `train` enters statistics and loss. */
 export type Purpose = "train" | "aux";
 
-/** One response (or one turn that cannot be appended to the tokens before it). */
+/** One turn of a conversation with an environment (C16); its tokens are the span `turn` of the same number. */
+export interface Turn {
+  /** What the policy wrote. */
+  readonly action: string;
+  /** What came back, as it was shown: the tokens of the span `observation` after it, or of none where nothing follows. */
+  readonly observation: string;
+  /** The environment's, of the conversation up to here. */
+  readonly verdict?: Verdict;
+  /** The environment's named numbers. */
+  readonly info: { readonly [name: string]: number };
+  /** Characters of the observation that its budget left out. */
+  readonly cut?: number;
+  /** Why the environment gave no step of its own. */
+  readonly fault?: string;
+}
+
+/** One response, or a whole conversation: its turns extend each other token by token, with observations between them. */
 export interface Trajectory {
   /** Unique in the run. */
   readonly key: string;
@@ -58,8 +74,9 @@ export interface Trajectory {
   readonly sampledUnder: Context;
   /** What it is trained under; the same object unless a method says otherwise. */
   readonly trainedUnder: Context;
-  /** Token ids of the response, forced tokens and a sampled end token included. */
+  /** Token ids of the response, forced tokens, a sampled end token and observations included. */
   readonly response: Int32Array;
+  /** What was judged: the response, of a conversation its last action. */
   readonly text: string;
   /** 1 where the policy drew the token, 0 where it was forced or observed. [tokens] */
   readonly sampled: Uint8Array;
@@ -67,13 +84,15 @@ export interface Trajectory {
   readonly reward: Uint8Array;
   /** 1 where loss terms may fall. [tokens] */
   readonly loss: Uint8Array;
-  /** Under the conditions of sampling. */
+  /** Under the conditions of sampling; 0 for observed tokens, which nobody drew. */
   readonly behaviour: LogProbs;
   /** Under the conditions of training at the weights of the rollout; absent where they equal `behaviour`. */
   readonly old?: LogProbs;
   /** Entropy of the distribution each token was drawn from, in nats. [tokens] */
   readonly entropy: Float64Array;
   readonly spans: readonly Span[];
+  /** Of a conversation, in order. */
+  readonly turns?: readonly Turn[];
   readonly stop: StopReason;
   /** The trajectory it was forked from and the first token that is its own; a forked child owns tokens from there on (C2). */
   readonly parent?: { readonly key: string; readonly fork: number };

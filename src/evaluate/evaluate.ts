@@ -7,6 +7,9 @@ import type { Truncation } from "../core/trajectory.js";
 import { scoreOf, type Verdict } from "../core/verdict.js";
 import type { Engine, Sample, SampleRequest, WeightsRef } from "../engine/contract.js";
 import { needCapability } from "../engine/refuse.js";
+import type { EnvironmentHost } from "../rollout/environment.js";
+import { type Episode, episodeKeys, playEpisodes, verdictOf } from "../rollout/episodes.js";
+import { Rounds } from "../rollout/rounds.js";
 import { judge, type Verifier } from "../verify/contract.js";
 import { type Metrics, metricsOf, tally } from "./metrics.js";
 import { byProblem, type EvaluatedSample, type JudgedSample, voted } from "./samples.js";
@@ -18,6 +21,8 @@ export interface EvaluateOptions {
   readonly verifier: Verifier;
   /** Where the verifier is called; default: here. */
   readonly judge?: Ask;
+  /** Present where an answer is a conversation: its verdict, where it gives one, stands before the verifier's. */
+  readonly environment?: EnvironmentHost;
   readonly tokenizer: Tokenizer;
   /** Samples a problem; default 1. */
   readonly n?: number;
@@ -75,7 +80,20 @@ const judgedAtOnce = 64;
  * cannot judge is unscored, left out and counted. Throws before it samples when something cannot be meant.
  */
 export async function evaluate(engine: Engine, options: EvaluateOptions): Promise<Evaluation> {
-  const { weights, problems, verifier, tokenizer, n = 1, temperature = 1, greedy = false, truncation, maxTokens, seed, purpose = evaluationPurpose } = options;
+  const {
+    weights,
+    problems,
+    verifier,
+    environment,
+    tokenizer,
+    n = 1,
+    temperature = 1,
+    greedy = false,
+    truncation,
+    maxTokens,
+    seed,
+    purpose = evaluationPurpose,
+  } = options;
   const ask = options.judge ?? ((problem, response, truncated) => judge(verifier, problem, response, truncated));
   const ks = options.k ?? [1, n];
   check(options, n, ks);
@@ -101,19 +119,32 @@ export async function evaluate(engine: Engine, options: EvaluateOptions): Promis
   const judged = new Array<JudgedSample>(total);
   const progress = { done: 0, total, accepted: 0, scored: 0, tokens: 0 };
   let identity = "";
-  const settle = async (index: number, sample: Sample): Promise<void> => {
+  const drawn = (requests: readonly SampleRequest[], first: number): AsyncIterable<Sample | Episode> => {
+    const sample = (asked: readonly SampleRequest[]): AsyncIterable<Sample> => engine.sample(asked, options.signal ? { signal: options.signal } : {});
+    if (environment === undefined) return sample(requests);
+    const episodes = requests.map((request, i) => {
+      const problem = problems[Math.floor((first + i) / n)];
+      const meaning = { problem: problem.key, member: (first + i) % n };
+      return { problem, request, ...episodeKeys(purpose, meaning, (own) => randomKey({ seed, ...own })) };
+    });
+    return playEpisodes(episodes, { host: environment, rounds: new Rounds(sample), tokenizer });
+  };
+  const settle = async (index: number, sample: Sample | Episode): Promise<void> => {
     const problem = problems[Math.floor(index / n)];
-    const text = tokenizer.decode(sample.ids);
-    const verdict = await ask(problem, text, sample.stop === "length");
+    const episode = "turns" in sample ? sample : undefined;
+    const text = episode?.text ?? tokenizer.decode(sample.ids);
+    const verdict = episode ? await verdictOf(episode, problem, ask) : await ask(problem, text, sample.stop === "length");
+    const count = episode ? sample.sampled.reduce((a, b) => a + b, 0) : sample.entropy.length;
     const sum = (values: Float64Array): number => values.reduce((a, b) => a + b, 0);
     judged[index] = {
       problem: problem.key,
       member: index % n,
       ids: sample.ids,
+      ...(episode && { sampled: sample.sampled, turns: episode.turns }),
       text,
       logp: sum(sample.logp),
       rawLogp: sum(sample.rawLogp),
-      entropy: sum(sample.entropy) / Math.max(1, sample.entropy.length),
+      entropy: sum(sample.entropy) / Math.max(1, count),
       stop: sample.stop,
       verdict,
     };
@@ -127,7 +158,7 @@ export async function evaluate(engine: Engine, options: EvaluateOptions): Promis
   const faults: unknown[] = [];
   for (let first = 0; first < total; first += requestsAtOnce) {
     const requests = Array.from({ length: Math.min(requestsAtOnce, total - first) }, (_, i) => requestOf(first + i));
-    for await (const sample of engine.sample(requests, options.signal ? { signal: options.signal } : {})) {
+    for await (const sample of drawn(requests, first)) {
       options.signal?.throwIfAborted();
       identity = sample.weights;
       const settled = settle(first + sample.index, sample)

@@ -1,6 +1,6 @@
 /** What an evaluation draws: one record a sample, and the vote that it casts among the samples of its problem. */
 import type { Problem } from "../core/problem.js";
-import type { StopReason } from "../core/trajectory.js";
+import type { StopReason, Turn } from "../core/trajectory.js";
 import type { Verdict } from "../core/verdict.js";
 import type { Verifier } from "../verify/contract.js";
 
@@ -9,14 +9,18 @@ export interface EvaluatedSample {
   /** Key of its problem. */
   readonly problem: string;
   readonly member: number;
-  /** Token ids of the response, a sampled end token included. */
+  /** Token ids of the response, a sampled end token included; of a conversation with the observations in it. */
   readonly ids: Int32Array;
+  /** Of a conversation: 1 where the policy drew the token, 0 where it was observed. */
+  readonly sampled?: Uint8Array;
+  readonly turns?: readonly Turn[];
+  /** What was judged: the response, of a conversation its last action. */
   readonly text: string;
   /** Sum of the tokens' log-probs in nats, under the distribution drawn from. */
   readonly logp: number;
   /** The same at temperature 1, untruncated. */
   readonly rawLogp: number;
-  /** Mean entropy of the distributions drawn from, in nats a token. */
+  /** Mean entropy of the distributions drawn from, in nats a token that was drawn. */
   readonly entropy: number;
   readonly stop: StopReason;
   readonly verdict: Verdict;

@@ -9,6 +9,7 @@ import { z } from "zod";
 import { DataError } from "../core/errors.js";
 import { canonicalJson, type Json, sha256 } from "../core/json.js";
 import type { Problem } from "../core/problem.js";
+import type { Turn } from "../core/trajectory.js";
 import { refuseUnlessWritable } from "../core/writable.js";
 import { type Verifier, verifierId } from "../verify/contract.js";
 import { type EvaluatedSample, publicProblem } from "./samples.js";
@@ -51,21 +52,32 @@ export type StoreConditions = Omit<StoreMeta, "format" | "version" | "verifier" 
 };
 
 const finding = { parts: z.record(z.string(), z.number()).optional(), evidence: z.record(z.string(), json).optional(), reward: z.number().optional() };
+const verdictSchema = z.discriminatedUnion("kind", [
+  z.strictObject({ kind: z.literal("accept"), ...finding }),
+  z.strictObject({ kind: z.literal("reject"), reason: z.string(), ...finding }),
+  z.strictObject({ kind: z.literal("partial"), score: z.number(), ...finding }),
+  z.strictObject({ kind: z.literal("unscored"), reason: z.string(), ...finding }),
+]);
+const turnSchema = z.strictObject({
+  action: z.string(),
+  observation: z.string(),
+  verdict: verdictSchema.optional(),
+  info: z.record(z.string(), z.number()),
+  cut: count.optional(),
+  fault: z.string().optional(),
+});
 const sampleSchema = z.strictObject({
   problem: z.string(),
   member: count,
   ids: z.array(z.int()),
+  sampled: z.array(z.int().min(0).max(1)).optional(),
+  turns: z.array(turnSchema).optional(),
   text: z.string(),
   logp: z.number(),
   rawLogp: z.number(),
   entropy: z.number(),
   stop: z.enum(["eos", "stop", "length", "cancelled"]),
-  verdict: z.discriminatedUnion("kind", [
-    z.strictObject({ kind: z.literal("accept"), ...finding }),
-    z.strictObject({ kind: z.literal("reject"), reason: z.string(), ...finding }),
-    z.strictObject({ kind: z.literal("partial"), score: z.number(), ...finding }),
-    z.strictObject({ kind: z.literal("unscored"), reason: z.string(), ...finding }),
-  ]),
+  verdict: verdictSchema,
   answer: z.string().nullable(),
   vote: count.nullable(),
 });
@@ -134,7 +146,15 @@ const plain = (value: object): Json => JSON.parse(JSON.stringify(value)) as Json
 /** A sample as a JSON object; the time that its verdict took is left out, since it depends on a clock. */
 export function sampleJson(sample: EvaluatedSample): Json {
   const { elapsedMs: _, ...verdict } = sample.verdict;
-  return plain({ ...sample, ids: [...sample.ids], verdict });
+  const { sampled, turns } = sample;
+  const own = { ...(sampled && { sampled: [...sampled] }), ...(turns && { turns: turns.map(withoutClock) }) };
+  return plain({ ...sample, ...own, ids: [...sample.ids], verdict });
+}
+
+function withoutClock({ verdict, ...turn }: Turn): object {
+  if (verdict === undefined) return turn;
+  const { elapsedMs: _, ...judged } = verdict;
+  return { ...turn, verdict: judged };
 }
 
 async function writeLines(path: string, lines: readonly Json[]): Promise<string> {
@@ -165,7 +185,9 @@ export async function readStore(folder: string): Promise<SampleStore> {
   return {
     meta,
     problems: problems as readonly Problem[],
-    samples: samples.map((sample) => ({ ...sample, ids: Int32Array.from(sample.ids) }) as EvaluatedSample),
+    samples: samples.map(
+      (sample) => ({ ...sample, ids: Int32Array.from(sample.ids), ...(sample.sampled && { sampled: Uint8Array.from(sample.sampled) }) }) as EvaluatedSample,
+    ),
   };
 }
 

@@ -7,7 +7,13 @@ import { rowsOf } from "./credit.js";
 
 /** A group from a problem and its answers, members in order. The key is unique in the run as long as a step takes a problem once. */
 export function groupOf(step: number, problem: Problem, trajectories: readonly Trajectory[]): Group {
-  return { key: `${step}:${problem.key}`, problem, kind: "main", weight: 1, trajectories: [...trajectories].sort((a, b) => a.member - b.member) };
+  return {
+    key: `${step}:${problem.key}`,
+    problem,
+    kind: "main",
+    weight: 1,
+    trajectories: [...trajectories].sort((a, b) => a.member - b.member || a.turn - b.turn),
+  };
 }
 
 /** One group for each of `settings.problems` problems, `settings.group` answers each, all drawn at once; groups come in the order of proposal. */

@@ -13,7 +13,7 @@ type SpecPart = keyof (TaskSpec<z.ZodType<{ readonly [name: string]: unknown }>,
 const whole = "give a name, one of draw and rows, and one of verify and verifier";
 const specParts: readonly string[] = [
   ...(["name", "version", "options", "draw", "rows", "verify", "verifier"] satisfies SpecPart[]),
-  ...(["solution", "maxTokens", "tokenizer", "shares", "environment"] satisfies SpecPart[]),
+  ...(["solution", "action", "maxTokens", "tokenizer", "shares", "environment"] satisfies SpecPart[]),
 ];
 const rowParts: readonly string[] = ["prompt", "answer", "solution", "key", "split", "privileged", "tags", "place"] satisfies (keyof Row)[];
 
@@ -24,7 +24,7 @@ export function checkSpec(spec: AnySpec): void {
 }
 
 function* faultsOfSpec(spec: AnySpec): Generator<readonly [cause: string, mend: string]> {
-  const { name, options, draw, rows, verify, verifier, maxTokens } = spec;
+  const { name, options, draw, rows, verify, verifier, maxTokens, solution, action, environment } = spec;
   if (typeof name !== "string" || name === "") yield ["it has no name", whole];
   for (const part of Object.keys(spec)) if (!specParts.includes(part)) yield [`a task has no part "${part}"`, suggestion(part, specParts)];
   if (is(draw) === is(rows)) yield [`${is(draw) ? "both draw and rows are" : "neither draw nor rows is"} given`, whole];
@@ -40,10 +40,22 @@ function* faultsOfSpec(spec: AnySpec): Generator<readonly [cause: string, mend: 
   if (is(maxTokens) && !isFunction(maxTokens) && !(Number.isSafeInteger(maxTokens) && (maxTokens as number) > 0)) {
     yield [`its maxTokens is ${shown(maxTokens)}`, "give a whole number from 1 on"];
   }
+  if (is(environment) && !isFunction(environment) && !isEnvironment(environment)) {
+    yield [
+      `its environment is ${shown(environment)}, without start and step`,
+      "give an object with both functions, or a function that makes one from the options",
+    ];
+  }
+  if (is(action) && !is(environment)) yield ["it has action and no environment", "give the environment, or write solution instead"];
+  if (is(solution) && is(environment)) yield ["it has solution and an environment", "write action, which gives one turn after the other"];
   if (is(options) && !isStrict(options))
     yield ["its options are no strict zod object", "write options: z.strictObject({ … }), so that a misspelt one is refused"];
 }
 
+const isEnvironment = (value: unknown): boolean => {
+  const { start, step } = (value ?? {}) as { readonly [name: string]: unknown };
+  return isFunction(start) && isFunction(step);
+};
 const is = (value: unknown): boolean => value !== undefined;
 const isFunction = (value: unknown): boolean => typeof value === "function";
 /** A value of any kind, as a sentence names it. */

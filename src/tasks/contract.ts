@@ -30,6 +30,8 @@ export interface Task {
   problems(split: Split, n: number, seed: number): readonly Problem[];
   /** A worked solution for a warm start, a pure function of problem and key: flawless, or with the habit that the options name. */
   solution?(problem: Problem, key: RandomKey): string;
+  /** Where answers take several turns, a worked solution's next action; undefined: none. A pure function of problem, turns so far and key. */
+  action?(problem: Problem, turns: readonly Exchange[], key: RandomKey): string | undefined;
   /** Present where an answer takes several turns. */
   readonly environment?: Environment<Json>;
 }
@@ -55,15 +57,50 @@ export interface Row<A extends Json = Json> {
 /** What a step of an environment gives back. `verdict`, `info` and the observation stay with the turn. */
 export interface EnvironmentStep<S extends Json> {
   readonly state: S;
+  /** What the policy reads next; of the last step only for the record. */
   readonly observation: readonly Message[];
+  /** Of the whole conversation as it stands; the last turn's counts. Absent: the task's verifier judges the last action. */
   readonly verdict?: Verdict;
   /** Named numbers. */
   readonly info: { readonly [name: string]: number };
   readonly done: boolean;
+  /** A wall clock decided something, so that the run cannot be repeated to the byte. */
+  readonly clocked?: boolean;
 }
 
-/** A step function over serialisable state, so that snapshot, fork and resume are copies of the state (C16). */
+/** Why an environment gave no step: it threw, or its deadline passed. */
+export interface EnvironmentFault {
+  readonly kind: "threw" | "deadline";
+  readonly message: string;
+}
+
+/** What bounds a conversation, beside `max_tokens` for all of it. */
+export interface EnvironmentLimits {
+  /** Actions of the policy. Default 8. */
+  readonly turns?: number;
+  /** Tokens of one action; default: what is left of `max_tokens`. */
+  readonly turnTokens?: number;
+  /** What one observation may have: the rest is cut, with a note. Default 4000 characters and 1000 tokens. */
+  readonly observationCharacters?: number;
+  readonly observationTokens?: number;
+  /** Of one call of `start` or `step`, in milliseconds. Default 30,000. */
+  readonly deadlineMs?: number;
+}
+
+/**
+ * A step function over serialisable state, so that snapshot, fork and resume are copies of the state (C16). The same
+ * state, action and key give the same step. A conversation only grows: what was said stays as it was sampled.
+ */
 export interface Environment<S extends Json> {
+  readonly limits?: EnvironmentLimits;
   start(problem: Problem, key: RandomKey): S | Promise<S>;
   step(state: S, action: string, key: RandomKey): EnvironmentStep<S> | Promise<EnvironmentStep<S>>;
+  /** The step in place of one that threw or took too long; absent: the conversation ends there, unscored. */
+  recover?(state: S, action: string, fault: EnvironmentFault): EnvironmentStep<S>;
+}
+
+/** One turn that is over: what was said, and what came back. */
+export interface Exchange {
+  readonly action: string;
+  readonly observation: readonly Message[];
 }

@@ -10,7 +10,7 @@ import type { Tokenizer } from "../core/tokenizer.js";
 import { type Verifier, verifierId } from "../verify/contract.js";
 import { type Check, verifierOf } from "../verify/simple.js";
 import { checkSpec, rowFault } from "./check.js";
-import { type Environment, type Row, type Split, splits, type Task } from "./contract.js";
+import { type Environment, type Exchange, type Row, type Split, splits, type Task } from "./contract.js";
 
 /** Share of the problems that each split gets; they sum to 1. */
 export type Shares = { readonly [split in Split]: number };
@@ -37,7 +37,10 @@ interface Common<S extends Options> {
   /** Response budget in tokens. */
   readonly maxTokens?: number | ((options: z.output<S>) => number);
   readonly tokenizer?: Tokenizer | ((options: z.output<S>) => Tokenizer);
-  readonly environment?: (options: z.output<S>) => Environment<Json>;
+  /** For answers of several turns, in place of `solution`: the next action of a worked solution, undefined where there is none. */
+  readonly action?: (problem: Problem, turns: readonly Exchange[], random: Stream, options: z.output<S>) => string | undefined;
+  /** Makes an answer a conversation. */
+  readonly environment?: Environment<Json> | ((options: z.output<S>) => Environment<Json>);
 }
 /** Where problems come from: drawn one by one without end, or a list. */
 type Source<S extends Options, A extends Json> =
@@ -97,7 +100,7 @@ function buildTask<S extends Options, A extends Json>(spec: TaskSpec<S, A>, opti
       : new Map();
     return read;
   };
-  const { draw, solution, maxTokens, tokenizer, environment } = spec;
+  const { draw, solution, action, maxTokens, tokenizer, environment } = spec;
   return {
     name: spec.name,
     id: `${spec.name}:${hashJson(identity).slice(0, 16)}`,
@@ -105,8 +108,9 @@ function buildTask<S extends Options, A extends Json>(spec: TaskSpec<S, A>, opti
     verifier,
     ...(maxTokens !== undefined && { maxTokens: resolved(maxTokens, options) }),
     ...(tokenizer && { tokenizer: resolved(tokenizer, options) }),
-    ...(environment && { environment: environment(options) }),
+    ...(environment && { environment: resolved(environment, options) }),
     ...(solution && { solution: (problem, key) => solution(problem, new Stream(key), options) }),
+    ...(action && { action: (problem, turns, key) => action(problem, turns, new Stream(key), options) }),
     size: (split) => (draw ? (shares[split] > 0 ? Number.POSITIVE_INFINITY : 0) : (rows().get(split)?.length ?? 0)),
     problems(split, n, seed) {
       if (!Number.isSafeInteger(n) || n < 0) throw new RangeError(`a number of problems is a whole number from 0 on, got ${n}`);

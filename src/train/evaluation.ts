@@ -4,6 +4,7 @@ import type { Problem } from "../core/problem.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { Engine } from "../engine/contract.js";
 import { evaluate } from "../evaluate/evaluate.js";
+import type { EnvironmentHost } from "../rollout/environment.js";
 import type { Verifier } from "../verify/contract.js";
 import type { JudgePool } from "../verify/pool.js";
 import type { TrainConfig } from "./config.js";
@@ -13,6 +14,7 @@ export interface EvaluationParts {
   readonly problems: readonly Problem[];
   readonly verifier: Verifier;
   readonly judges: JudgePool;
+  readonly environment?: EnvironmentHost;
   readonly tokenizer: Tokenizer;
   readonly maxTokens: number;
   readonly config: TrainConfig["eval"];
@@ -31,7 +33,7 @@ export interface Evaluated {
 
 /** Measures the policy as it is now. */
 export async function measurePolicy(engine: Engine, parts: EvaluationParts, onProgress: (done: number, total: number) => void): Promise<Evaluated> {
-  const { problems, verifier, judges, tokenizer, maxTokens, config } = parts;
+  const { problems, verifier, judges, environment, tokenizer, maxTokens, config } = parts;
   const { samples, temperature, greedy, seed } = config;
   const { metrics, weights, warnings } = await evaluate(engine, {
     weights: policy,
@@ -39,6 +41,7 @@ export async function measurePolicy(engine: Engine, parts: EvaluationParts, onPr
     verifier,
     judge: (problem, response, truncated) => judges.judge(problem, response, truncated),
     tokenizer,
+    ...(environment && { environment }),
     n: greedy ? 1 : samples,
     temperature,
     greedy,

@@ -2,6 +2,7 @@
 import { ConfigError, DataError, movedTo } from "../core/errors.js";
 import { hashJson, type Json } from "../core/json.js";
 import { type Problem, placeOfProblem } from "../core/problem.js";
+import type { HostOptions } from "../rollout/environment.js";
 import { namedTask } from "../tasks/catalogue.js";
 import type { Task } from "../tasks/contract.js";
 import { dataTask, type Share } from "../tasks/data.js";
@@ -22,7 +23,14 @@ export interface Inputs {
   /** How often each problem is to come up, by key; absent: all alike. */
   readonly weights?: ReadonlyMap<string, number>;
   /** Present when the run is evaluated. */
-  readonly evaluation?: { readonly problems: readonly Problem[]; readonly verifier: Verifier; readonly source?: VerifierSource };
+  readonly evaluation?: {
+    readonly problems: readonly Problem[];
+    readonly verifier: Verifier;
+    readonly source?: VerifierSource;
+    readonly conversational: boolean;
+  };
+  /** Present where an answer is a conversation; `conversational` says whether it is in evaluation too. */
+  readonly environment?: HostOptions;
   /** The task's own, for policies that start from nothing. */
   readonly tokenizer?: Task["tokenizer"];
   /** The configuration with what the task decides: max_tokens, train_problems, eval.problems. */
@@ -41,13 +49,15 @@ interface Judge {
 interface Training {
   readonly task: Task;
   readonly judge: Judge;
+  /** Where a thread finds the task. */
+  readonly source?: VerifierSource;
   readonly mixture?: readonly Share[];
 }
 
 /** Loads tasks, files and verifiers. `given`: a task made in the program. Throws ConfigError or DataError in one sentence. */
 export async function loadInputs(config: TrainConfig, given: Task | undefined): Promise<Inputs> {
   const notes: string[] = [];
-  const { task, judge, mixture } = await trainingTask(config, given, notes);
+  const { task, judge, source, mixture } = await trainingTask(config, given, notes);
   const size = task.size("train");
   if (size === 0) throw new DataError({ place: placeOf(config), cause: "it has no problem to train on", mend: "lower eval_share, or give more problems" });
   const wanted = config.train_problems ?? (Number.isFinite(size) ? size : Math.min(config.steps * config.problems, Math.max(drawnProblems, config.problems)));
@@ -98,6 +108,7 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
     ...judge,
     ...(evaluation ? { evaluation } : {}),
     ...(task.tokenizer ? { tokenizer: task.tokenizer } : {}),
+    ...(task.environment && { environment: { environment: task.environment, ...(source && { source }) } }),
     config: resolved,
     ...(mixture && { mixture }),
     ...(weights && { weights }),
@@ -122,7 +133,7 @@ async function trainingTask(config: TrainConfig, given: Task | undefined, notes:
   if (config.task !== undefined) {
     const { name, options } = partOf(config.task);
     const { task, source } = await namedTask(name, options, ".", "task");
-    return { task, judge: own ?? { verifier: task.verifier, source } };
+    return { task, judge: own ?? { verifier: task.verifier, source }, source };
   }
   if (config.data === undefined) throw new ConfigError({ place: "task", cause: "there is nothing to train on", mend: "give a task, or data with a verifier" });
   if (own === undefined) {
@@ -160,7 +171,7 @@ async function evaluationInputs(config: TrainConfig, task: Task, judge: Judge, n
   checkReferences(problems, own.verifier, place);
   checkKeys(problems, place);
   await refuseUnlessTotal(problems[0] as Problem, own.verifier);
-  return { problems, ...own };
+  return { problems, ...own, conversational: source.environment !== undefined };
 }
 
 async function verifierOfPart(part: Part, place: string): Promise<Judge> {

@@ -9,6 +9,9 @@ import type { Booking, Lab, ProblemSource, Request, Settings, Step } from "../me
 import type { Resolved } from "../methods/resolve.js";
 import { coalesced, type SampleCall } from "../rollout/coalesce.js";
 import { draw } from "../rollout/draw.js";
+import type { EnvironmentHost } from "../rollout/environment.js";
+import { drawEpisodes, episodeKeys } from "../rollout/episodes.js";
+import { Rounds } from "../rollout/rounds.js";
 import type { Ledger } from "./ledger.js";
 
 /** The same for all steps of a run. */
@@ -22,6 +25,8 @@ export interface LabParts {
   readonly roles: ReadonlySet<string>;
   readonly seed: number;
   readonly judge: (problem: Problem, response: string, truncated: boolean) => Promise<Verdict>;
+  /** Present where an answer is a conversation. */
+  readonly environment?: EnvironmentHost;
   readonly ledger: Ledger;
   readonly method: Resolved;
   readonly policyVersion: () => number;
@@ -46,6 +51,7 @@ export class StepLab implements Step {
   readonly weights: Lab["weights"];
   readonly tokenizer: Tokenizer;
   private readonly shared: Shared;
+  private readonly rounds = new Rounds((requests) => this.sample(requests));
 
   constructor(
     private readonly parts: LabParts,
@@ -156,19 +162,21 @@ export class StepLab implements Step {
   }
 
   async *draw(requests: readonly Request[]): AsyncGenerator<Trajectory> {
-    const { judge, policyVersion, tokenizer } = this.parts;
-    const rollouts = draw(requests, {
-      step: this.step,
-      policyVersion: policyVersion(),
-      sample: (asked) => this.sample(asked),
-      judge,
-      decode: (ids) => tokenizer.decode(ids),
-    });
+    const { judge, policyVersion, tokenizer, environment } = this.parts;
+    const common = { step: this.step, policyVersion: policyVersion(), judge };
+    const rollouts =
+      environment === undefined
+        ? draw(requests, { ...common, sample: (asked) => this.sample(asked), decode: (ids) => tokenizer.decode(ids) })
+        : drawEpisodes(requests, (request) => this.episodeKeys(request), { ...common, host: environment, rounds: this.rounds, tokenizer });
     for await (const trajectory of rollouts) {
       this.parts.ledger.rollouts++;
       this.shared.drawn.push(trajectory);
       yield trajectory;
     }
+  }
+
+  private episodeKeys({ problem, member }: Request): ReturnType<typeof episodeKeys> {
+    return episodeKeys("sample", { step: this.step, problem: problem.key, member }, (meaning) => this.key(meaning));
   }
 
   expand(problem: Problem, n: number, from = 0): AsyncIterable<Trajectory> {

@@ -83,9 +83,10 @@ async function steps(parts: LoopParts): Promise<{ reason: EndReason; message: st
   while (state.step < config.steps && state.stage < parts.stages.length) {
     if (signal?.aborted) return interrupted(parts);
     const starved = parts.judges.starved;
+    const clocked = parts.lab.environment?.clocked ?? 0;
     const report = await runStep(ofStage(parts), state.step + 1, state);
     await parts.followRoles(state.step + 1);
-    finish(parts, report, parts.judges.starved - starved);
+    finish(parts, report, parts.judges.starved - starved, (parts.lab.environment?.clocked ?? 0) - clocked);
     await endStage(parts, report);
     const score = evaluationDue(parts, state.step) ? await evaluateNow(parts) : undefined;
     const silent = state.silent >= config.limits.silent_batches;
@@ -139,13 +140,17 @@ async function interrupted(parts: LoopParts): Promise<{ reason: EndReason; messa
 }
 
 /** Writes a finished step and makes it count. */
-function finish({ store, cells, state }: LoopParts, report: StepReport, starved: number): void {
+function finish({ store, cells, state }: LoopParts, report: StepReport, starved: number, clocked: number): void {
   const step = state.step + 1;
   store.appendRollouts(step, report.coefficients.batch.groups, report.extraOf);
   store.appendEvent({ step, kind: "step", data: report.data, clock: report.clock });
   if (starved > 0) {
     const message = `${starved} answers were given up on, by the clock or because a reward outside failed, so the bytes of this run are not repeatable from here on`;
     store.appendEvent({ step, kind: "nonreplayable", data: { reason: "verifier-deadline", count: starved, message } });
+  }
+  if (clocked > 0) {
+    const message = `${clocked} steps of the environment were decided by the clock, so the bytes of this run are not repeatable from here on`;
+    store.appendEvent({ step, kind: "nonreplayable", data: { reason: "environment-deadline", count: clocked, message } });
   }
   const warning = step === 1 ? firstBatchWarning(report.coefficients.rows) : undefined;
   if (warning !== undefined) store.appendEvent({ step, kind: "warning", data: { message: warning } });

@@ -11,6 +11,7 @@ import { Cells } from "../methods/cell.js";
 import type { Method, ProblemSource, Settings } from "../methods/contract.js";
 import { checkNeeds, type Difference } from "../methods/needs.js";
 import { checkSettings } from "../methods/resolve.js";
+import { type EnvironmentHost, startHost } from "../rollout/environment.js";
 import type { Task } from "../tasks/contract.js";
 import { withPaths } from "../tasks/data-options.js";
 import { verifierFrom } from "../verify/catalogue.js";
@@ -19,6 +20,7 @@ import { startPool } from "../verify/pool.js";
 import { type Part, partOf, type TrainConfig, type TrainConfigInput, trainConfig } from "./config.js";
 import { type Contexts, renderContexts } from "./contexts.js";
 import { type EngineForm, engineForm, limitsOf, refuseUnlessRoom, startEngine } from "./engines.js";
+import { withEpisodes } from "./episodes.js";
 import { type Inputs, loadInputs } from "./inputs.js";
 import { type Methods, methodsOf, type RunStage, withMethodPaths, withStagePaths } from "./methods.js";
 import { tokenizerOf } from "./model-files.js";
@@ -65,6 +67,8 @@ export interface Prepared extends Plan {
   readonly fingerprint: { readonly [name: string]: Json };
   readonly judges: JudgePool;
   readonly evaluationJudges: JudgePool | undefined;
+  /** Present where an answer is a conversation. */
+  readonly environment: EnvironmentHost | undefined;
   /** Ends what was started: pools, and the engine unless it was given. */
   close(): Promise<void>;
 }
@@ -80,7 +84,12 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
   };
   const inputs = await loadInputs(read, given.task);
   const cells = new Cells();
-  const { stages, all: composed, written, files } = await methodsOf(inputs.config, given.methods ?? [], cells, optimizerMethod(inputs.config));
+  const {
+    stages,
+    all: composed,
+    written,
+    files,
+  } = await methodsOf(inputs.config, given.methods ?? [], cells, withEpisodes(optimizerMethod(inputs.config), inputs.environment));
   const engine = given.engine ? { name: inputs.config.engine.name, threads: 1, workers: 1 } : await engineForm(inputs.config);
   const roles = planRoles(inputs.config, composed);
   const config = { ...inputs.config, ...written, engine };
@@ -128,6 +137,8 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
     };
     const judges = await pool(inputs);
     const evaluationJudges = inputs.evaluation && (inputs.evaluation.verifier === inputs.verifier ? judges : await pool(inputs.evaluation));
+    const environment = inputs.environment && (await startHost(inputs.environment));
+    if (environment) closing.push(() => environment.close());
     const fingerprint = {
       engine: { name: engine.info.name, workers: config.engine.workers, ...engine.info.fingerprint },
       tokenizer: tokenizer.id,
@@ -135,7 +146,8 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
       ...(roles.others.length > 0 ? { roles: await hashesOf(roles) } : {}),
     };
     const settings = settingsOf(config, tokenizer.eosIds);
-    return { ...planned, engine, model, tokenizer, contexts, problems, settings, loaded, differences, rules, fingerprint, judges, evaluationJudges, close };
+    const parts = { engine, model, tokenizer, contexts, problems, settings, loaded, differences, rules, fingerprint };
+    return { ...planned, ...parts, judges, evaluationJudges, environment, close };
   } catch (error) {
     await close();
     throw error;

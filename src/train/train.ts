@@ -125,7 +125,7 @@ async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolea
 
 /** What all steps of a run share. */
 export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () => number): LabParts {
-  const { engine, tokenizer, settings, contexts, problems, loaded, judges, stages, config } = prepared;
+  const { engine, tokenizer, settings, contexts, problems, loaded, judges, environment, stages, config } = prepared;
   return {
     engine,
     tokenizer,
@@ -135,6 +135,7 @@ export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () =
     roles: loaded,
     seed: config.seed,
     judge: (problem, response, truncated) => judges.judge(problem, response, truncated),
+    ...(environment && { environment }),
     ledger,
     method: stages[0].resolved,
     policyVersion,
@@ -142,7 +143,7 @@ export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () =
 }
 
 function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: RunState, resumed: boolean, hooks: TrainHooks): Parameters<typeof runLoop>[0] {
-  const { engine, config, inputs, tokenizer, judges, evaluationJudges, contexts, differences, model, rules, stages, cells } = prepared;
+  const { engine, config, inputs, tokenizer, judges, evaluationJudges, environment, contexts, differences, model, rules, stages, cells } = prepared;
   const { evaluation } = inputs;
   const saveRoles = saverOf(engine, prepared.roles);
   const evaluate =
@@ -154,6 +155,7 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
               problems: evaluation.problems,
               verifier: evaluation.verifier,
               judges: evaluationJudges,
+              ...(environment && evaluation.conversational && { environment }),
               tokenizer,
               maxTokens: config.max_tokens,
               config: config.eval,

@@ -70,7 +70,7 @@ export function verifierId(verifier: Pick<Verifier, "name" | "version" | "option
 const kinds: ReadonlySet<unknown> = new Set(["accept", "reject", "partial", "unscored"]);
 
 /** What keeps a value from being a verdict. */
-function faultOf(value: unknown): string | undefined {
+export function faultOfVerdict(value: unknown): string | undefined {
   if (typeof value !== "object" || value === null || !kinds.has((value as Verdict).kind)) return `it returned ${String(value)} instead of a verdict`;
   const verdict = value as Verdict;
   if (verdict.kind === "partial" && !(verdict.score > 0 && verdict.score < 1)) return `it returned a partial score of ${verdict.score}`;
@@ -90,7 +90,7 @@ export async function judge(verifier: Verifier, problem: Problem, response: stri
     const fault = known ? verifier.checkReference(answer) : undefined;
     if (fault !== undefined) return unscored("bad-reference", { evidence: { fault } });
     const verdict: unknown = await verifier.verify({ reference: known ? answer : null, response, problem, truncated });
-    const wrong = faultOf(verdict);
+    const wrong = faultOfVerdict(verdict);
     return wrong === undefined ? (verdict as Verdict) : unscored("verifier-failed", { evidence: { verifier: verifier.name, message: wrong } });
   } catch (error) {
     return unscored("verifier-failed", { evidence: { verifier: verifier.name, message: error instanceof Error ? error.message : String(error) } });

@@ -3,11 +3,10 @@
  * and response, so neither the number of workers nor the order of arrival changes one; the deadline is a backstop for what
  * a verifier's own limits of work let through, and its verdict is `unscored("starved")`.
  */
-import { createRequire } from "node:module";
-import { pathToFileURL } from "node:url";
-import { Worker } from "node:worker_threads";
+import type { Worker } from "node:worker_threads";
 import { ConfigError } from "../core/errors.js";
 import type { Problem } from "../core/problem.js";
+import { startThread } from "../core/thread.js";
 import { unscored, type Verdict } from "../core/verdict.js";
 import { type External, judge, type Verifier, verifierId } from "./contract.js";
 import type { VerifierSource } from "./source.js";
@@ -154,7 +153,7 @@ class Threads implements JudgePool {
 
   /** Starts a worker and takes it into service once its verifier is the one that is meant. */
   private async add(): Promise<void> {
-    const worker = startWorker(this.source);
+    const worker = startThread(import.meta.url, "worker", { source: this.source });
     const thread: Thread = { worker, current: undefined, timer: undefined };
     this.threads.add(thread);
     try {
@@ -253,18 +252,4 @@ class Threads implements JudgePool {
     const message = error instanceof Error ? error.message : String(error);
     for (const { resolve } of this.queue.splice(0)) resolve(unscored("worker-lost", { evidence: { message } }));
   }
-}
-
-/** Run from sources, a thread needs the loader that its parent has; options that name one do not reach it. */
-function startWorker(source: VerifierSource): Worker {
-  const data = { workerData: { source } };
-  if (!import.meta.url.endsWith(".ts")) return new Worker(new URL("./worker.js", import.meta.url), data);
-  const loader = pathToFileURL(
-    createRequire(import.meta.url)
-      .resolve("tsx/esm/api")
-      .replace(/\.cjs$/, ".mjs"),
-  ).href;
-  const target = new URL("./worker.ts", import.meta.url).href;
-  const code = `import(${JSON.stringify(loader)}).then((tsx) => { tsx.register(); return import(${JSON.stringify(target)}); });`;
-  return new Worker(code, { ...data, eval: true });
 }

@@ -2,7 +2,7 @@
 import type { Json } from "../../core/json.js";
 import { notesOf, restoreNotes } from "../../core/note.js";
 import type { Context } from "../../core/problem.js";
-import type { Group, Trajectory } from "../../core/trajectory.js";
+import type { Group, Trajectory, Turn } from "../../core/trajectory.js";
 import type { Verdict } from "../../core/verdict.js";
 import type { TensorToWrite } from "../../engine/safetensors-write.js";
 import type { GroupRecord, RolloutRecord } from "./schema.js";
@@ -93,6 +93,7 @@ export function encodeGroups(step: number, groups: readonly Group[], extraOf: (t
         behaviour: { ...t.behaviour.conditions },
         ...(t.old ? { old: { ...t.old.conditions } } : {}),
         spans: t.spans.map((span) => ({ ...span })),
+        ...(t.turns ? { turns: t.turns.map(storedTurn) } : {}),
         stop: t.stop,
         ...(t.parent ? { parent: { ...t.parent } } : {}),
         policyVersion: t.policyVersion,
@@ -116,6 +117,13 @@ export function encodeGroups(step: number, groups: readonly Group[], extraOf: (t
     };
   });
   return { records, columns: { ...flat, context_ids: Int32Array.from(ids), extra } };
+}
+
+/** A turn without what depends on a clock. */
+function storedTurn({ verdict, ...turn }: Turn): NonNullable<RolloutRecord["turns"]>[number] {
+  if (verdict === undefined) return { ...turn };
+  const { elapsedMs: _, ...judged } = verdict;
+  return { ...turn, verdict: judged as RolloutRecord["verdict"] };
 }
 
 /** Columns as tensors of a safetensors file. */
@@ -170,6 +178,7 @@ export function decodeGroup(record: GroupRecord, columns: Columns): StoredGroup 
       ...(r.old ? { old: { values: columns.old.slice(start, end), conditions: r.old } } : {}),
       entropy: columns.entropy.slice(start, end),
       spans: r.spans,
+      ...(r.turns ? { turns: r.turns as readonly Turn[] } : {}),
       stop: r.stop,
       ...(r.parent ? { parent: r.parent } : {}),
       policyVersion: r.policyVersion,

@@ -83,6 +83,18 @@ const rolloutRecord = z.strictObject({
   behaviour: conditions,
   old: conditions.optional(),
   spans: z.array(z.strictObject({ name: z.string(), start: count, end: count })),
+  turns: z
+    .array(
+      z.strictObject({
+        action: z.string(),
+        observation: z.string(),
+        verdict: verdict.optional(),
+        info: z.record(z.string(), z.number()),
+        cut: count.optional(),
+        fault: z.string().optional(),
+      }),
+    )
+    .optional(),
   stop: z.enum(["eos", "stop", "length", "cancelled"]),
   parent: z.strictObject({ key: z.string(), fork: count }).optional(),
   policyVersion: count,

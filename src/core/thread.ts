@@ -1,0 +1,17 @@
+/** Worker threads of ours, from compiled code or from sources. */
+import { createRequire } from "node:module";
+import { pathToFileURL } from "node:url";
+import { Worker } from "node:worker_threads";
+
+/** Starts the module `name` beside the module at `here` as a thread. Run from sources, a thread needs the loader that its parent has; options that name one do not reach it. */
+export function startThread(here: string, name: string, data: object): Worker {
+  if (!here.endsWith(".ts")) return new Worker(new URL(`./${name}.js`, here), { workerData: data });
+  const loader = pathToFileURL(
+    createRequire(import.meta.url)
+      .resolve("tsx/esm/api")
+      .replace(/\.cjs$/, ".mjs"),
+  ).href;
+  const target = new URL(`./${name}.ts`, here).href;
+  const code = `import(${JSON.stringify(loader)}).then((tsx) => { tsx.register(); return import(${JSON.stringify(target)}); });`;
+  return new Worker(code, { workerData: data, eval: true });
+}
