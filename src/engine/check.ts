@@ -20,7 +20,7 @@ import type {
   TensorValue,
   WeightsRef,
 } from "./contract.js";
-
+import { temperatures } from "./contract.js";
 import { lacking, needCapability, noValueHead, unknownTensor } from "./refuse.js";
 
 /** What the checks need to know of a model. */
@@ -45,8 +45,9 @@ function checkWeights(engine: EngineInfo, ref: WeightsRef, place: string): void 
 }
 
 function checkTemperature(temperature: number, place: string): void {
-  if (!(temperature > 0 && Number.isFinite(temperature))) {
-    refuse(place, `temperature ${temperature} is not above 0`, "give a positive one; the most likely token is asked for with `greedy`");
+  const { least, most } = temperatures;
+  if (!(temperature >= least && temperature <= most)) {
+    refuse(place, `temperature ${temperature} is not from ${least} to ${most}`, "give one within, or ask for the most likely token with `greedy`");
   }
 }
 

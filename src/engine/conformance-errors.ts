@@ -72,7 +72,7 @@ export const errorCases: readonly Case[] = [
       await refused(score({ context: context([0, vocabulary]) }), "argument", String(vocabulary));
       await refused(score({ context: context([-1]) }), "argument", "-1");
       await refused(score({ response: Int32Array.of(0, vocabulary + 3) }), "argument", String(vocabulary + 3));
-      for (const temperature of [0, -1, Number.NaN]) await refused(score({ temperature }), "argument", String(temperature), "greedy");
+      for (const temperature of [0, -1, Number.NaN, 1e-38, 1e10]) await refused(score({ temperature }), "argument", String(temperature), "greedy");
       await refused(score({ weights: { role: "nobody" } }), "argument", "nobody");
       if (bench.has("snapshots")) await refused(score({ weights: { role, at: "never" } }), "argument", "never");
       if (bench.has("score.top-k")) await refused(score({}, { topK: vocabulary + 1 }), "argument", "topK");

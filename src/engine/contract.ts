@@ -70,13 +70,16 @@ export interface WeightsRef {
   readonly perturb?: { readonly seed: number; readonly sigma: number };
 }
 
+/** Temperatures that engines take: beyond them float32 cannot tell tokens apart. */
+export const temperatures = { least: 1e-6, most: 1e6 } as const;
+
 /** What receives a gradient (C10): `role:NAME`, `adapter:NAME`, or `inputs` (returned to the caller). */
 export type ParameterSet = `role:${string}` | `adapter:${string}` | "inputs";
 
 export interface SampleRequest {
   readonly context: Context;
   readonly weights: WeightsRef;
-  /** Above 0. The most likely token is asked for with `greedy`, not with temperature 0. */
+  /** Within `temperatures`. The most likely token is asked for with `greedy`, not with temperature 0. */
   readonly temperature: number;
   /** Draw the most likely token; the log-probs returned are still those of `temperature`. */
   readonly greedy?: boolean;

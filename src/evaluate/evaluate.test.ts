@@ -153,7 +153,7 @@ describe("an evaluation", () => {
     [{ seed: 0.5 }, "the seed is 0.5"],
     [{ maxTokens: 62 }, "the prompt of problem p0 has 5 tokens, and with 62 for the response exceeds the model's 64"],
     [{ tokenizer: alphabetTokenizer(["a", "b", "c", "d"]) }, "the tokenizer has 9 tokens and the model 8"],
-    [{ temperature: 0 }, "temperature 0 is not above 0"],
+    [{ temperature: 0 }, "temperature 0 is not from 0.000001 to 1000000"],
   ] as const)("refuses %j before it samples", async (more, message) => {
     const engine = await engineOf();
     await expect(evaluate(engine, options(more as Partial<EvaluateOptions>))).rejects.toThrow(message);

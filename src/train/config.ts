@@ -1,10 +1,12 @@
 /** The configuration of a training run: strict, each option with its default. */
 import { z } from "zod";
+import { temperatures } from "../engine/contract.js";
 import { dataOptions } from "../tasks/data-options.js";
 import { rolesOption } from "./role-options.js";
 import { json } from "./store/schema.js";
 
 const count = z.int().min(1);
+const temperature = z.number().min(temperatures.least).max(temperatures.most).default(1);
 /** Beyond these a number is a slip: each problem and answer of a batch is held in memory. */
 const mostProblems = 1_000_000;
 const mostAnswers = 100_000;
@@ -52,7 +54,7 @@ const evaluation = z.strictObject({
   at_start: z.boolean().default(true).describe("Also before step 1, and after the last step."),
   problems: count.default(200).describe("Problems that are measured."),
   samples: count.default(1).describe("Answers a problem."),
-  temperature: z.number().gt(0).default(1).describe("Temperature of these answers."),
+  temperature: temperature.describe("Temperature of these answers."),
   greedy: z.boolean().default(false).describe("Measure the most likely answer instead of a drawn one."),
   verifier: part.optional().describe("Evaluation's own verifier; absent: that of the task or data."),
   data: dataOptions.optional().describe("Evaluation's own file; absent: the part of task or data that is held out."),
@@ -122,7 +124,7 @@ export const trainConfig = z.strictObject({
   schedule: schedule.prefault({}),
   optimizer: optimizer.optional().describe("Absent: the method's, AdamW with 0.9, 0.95 and no decay by default."),
   max_norm: z.number().gt(0).default(1).describe("Largest gradient norm; a longer gradient is scaled down to it."),
-  temperature: z.number().gt(0).default(1).describe("Temperature of training's answers, and of their log-probs."),
+  temperature: temperature.describe("Temperature of training's answers, and of their log-probs."),
   max_tokens: count.optional().describe("Response budget in tokens; absent: the task's."),
   max_prompt_tokens: count.optional().describe("Longest prompt; absent: what the model's length leaves beside the response."),
   long_prompts: z.enum(["fail", "skip", "truncate"]).default("fail").describe("What becomes of longer prompts; truncate keeps their end."),

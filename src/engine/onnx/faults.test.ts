@@ -1,5 +1,6 @@
 /** What goes wrong around an onnx engine: its process dies, a model folder is damaged, a caller changes its mind. */
-import { cp, mkdtemp, open, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { cp, mkdtemp, open, readdir, readFile, rm, stat, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -75,6 +76,54 @@ describe("an engine whose process is killed", () => {
     expect((failure as EngineError).message).toMatch(new RegExp(`process ${engine.pid} ended \\(killed by SIGKILL.*during ${call}`));
     await expect(engine.score([sequence])).rejects.toThrow(EngineError);
     expect(await (await started()).score([sequence])).toStrictEqual(expected);
+  });
+});
+
+describe("an engine's process", () => {
+  it("leaves signals to its parent, which may have to save first, and ends when it is asked to", async () => {
+    const engine = await started();
+    if (!(engine instanceof RemoteEngine)) throw new Error("one worker is one process");
+    const expected = await engine.score([sequence]);
+    for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.kill(engine.pid, signal);
+    expect(await engine.score([sequence])).toStrictEqual(expected);
+    await engine.close();
+    expect(() => process.kill(engine.pid, 0)).toThrow("ESRCH");
+  });
+
+  it("reports nothing to the runtime's maker and leaves no log of it", async () => {
+    const home = await mkdtemp(join(tmpdir(), "touchstone-home-"));
+    try {
+      const engine = await startOnnx({ workers: 1, engine: { threads: 1 }, env: { HOME: home, XDG_CACHE_HOME: join(home, ".cache") } });
+      running.push(engine);
+      await engine.weights.load(policy);
+      await engine.score([sequence]);
+      expect(await readdir(home)).toEqual([]);
+      expect(existsSync(`/tmp/mat-debug-${(engine as RemoteEngine).pid}.log`)).toBe(false);
+    } finally {
+      await rm(home, { recursive: true, force: true });
+    }
+  });
+});
+
+describe("weights that are not finite", () => {
+  it("are not drawn from and not saved, and the folder that was there stays", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "touchstone-faults-"));
+    try {
+      const engine = await inProcess();
+      const target = join(folder, "model");
+      await engine.weights.save({ role: "policy" }, target);
+      const before = await readFile(join(target, "model.safetensors"));
+      const { handle } = await engine.forward([sequence]);
+      await engine.backward(handle, [{ dLogp: new Float64Array(sequence.response.length).fill(1e20) }], "role:policy");
+      await engine.step({ set: "role:policy", update: { rule: "sgd", rate: 1e38 } });
+      await expect(engine.weights.save({ role: "policy" }, target)).rejects.toThrow(
+        /^saving weights: the tensor \S+ has entries that are not finite; go on from the last checkpoint with a lower learning rate$/,
+      );
+      expect((await readFile(join(target, "model.safetensors"))).equals(before)).toBe(true);
+      await expect(sampleAll(engine, [request(1, 5)])).rejects.toThrow(/sampling from policy: the logits of token 0 under policy@\d+ are not finite/);
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
   });
 });
 

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { copyFile, mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
-import { ModelError } from "../../core/errors.js";
+import { DivergenceError, ModelError } from "../../core/errors.js";
 import type { Json } from "../../core/json.js";
 import { refuseUnlessWritable } from "../../core/writable.js";
 import { syncFolder, type TensorToWrite, writeSafetensors } from "../safetensors-write.js";
@@ -25,6 +25,7 @@ const otherWeights = /\.(safetensors|bin|pt|pth|gguf|onnx|h5|msgpack)$/;
  * model folder at `folder` is replaced and its other files kept; anything else there is refused with a ModelError.
  */
 export async function saveFolder(store: ParameterStore, folder: string, options: SaveFolderOptions = {}): Promise<void> {
+  refuseUnlessFinite(store);
   const target = resolve(folder);
   const present = await refuseUnlessReplaceable(target);
   await mkdir(dirname(target), { recursive: true });
@@ -42,6 +43,23 @@ export async function saveFolder(store: ParameterStore, folder: string, options:
     throw error;
   }
   await syncFolder(dirname(target));
+}
+
+/** Weights that no engine would load again must not take a place among checkpoints. */
+function refuseUnlessFinite(store: ParameterStore): void {
+  for (const { name } of store.tensors) {
+    const values = store.view(name);
+    // x - x is 0 for every number, and NaN for what is none.
+    let sum = 0;
+    for (let i = 0; i < values.length; i++) sum += values[i] - values[i];
+    if (sum === 0) continue;
+    throw new DivergenceError({
+      place: "saving weights",
+      cause: `the tensor ${name} has entries that are not finite`,
+      mend: "go on from the last checkpoint with a lower learning rate",
+      data: { reason: "non-finite", parameter: name },
+    });
+  }
 }
 
 async function writeFiles(store: ParameterStore, folder: string): Promise<void> {

@@ -39,6 +39,8 @@ async function load(): Promise<Runtime> {
   const reason = unsupported({ platform: process.platform, arch: process.arch, glibc: hasGlibc() });
   if (reason) throw new EngineError({ place, ...reason });
   const location = await locateRuntime();
+  // Version 1.30 reports usage to its maker and leaves logs behind, unless this is set before it is loaded.
+  process.env.ORT_DISABLE_TELEMETRY = "1";
   try {
     const module = (await import(location)) as Runtime & { default?: Runtime };
     return module.InferenceSession ? module : (module.default as Runtime);

@@ -4,6 +4,7 @@
  * No number of a row depends on the other rows, so batch size, order and arrival change nothing.
  */
 import type { Tensor } from "onnxruntime-node";
+import { DivergenceError } from "../../core/errors.js";
 import { uniform } from "../../core/random.js";
 import type { StopReason } from "../../core/trajectory.js";
 import type { Sample, SampleRequest, Scores } from "../contract.js";
@@ -203,6 +204,7 @@ export class Sampler {
       const logp = (array("z")[r] as number) - log;
       if (row.top) readTop(row.top, ids.length, r, out, log);
       const token = Number(tokens[r]);
+      if (!Number.isFinite(total) || token < 0 || token >= c.vocabulary) throw notFinite(this.identity, request.weights.role, ids.length);
       ids.push(token);
       row.logp.push(logp);
       row.rawLogp.push(request.temperature === 1 ? logp : (array("rawZ")[r] as number) - Math.log(array("rawTotal")[r] as number));
@@ -234,6 +236,15 @@ function open(index: number, request: SampleRequest): Open {
   const { topK: k, maxTokens: n } = request;
   const top = k ? { k, ids: new Int32Array(n * k), logp: new Float64Array(n * k), tail: new Float64Array(n) } : undefined;
   return { index, request, ids: [], logp: [], rawLogp: [], entropy: [], top, stop: undefined };
+}
+
+function notFinite(identity: string, role: string, position: number): DivergenceError {
+  return new DivergenceError({
+    place: `sampling from ${role}`,
+    cause: `the logits of token ${position} under ${identity} are not finite`,
+    mend: "go on from an earlier checkpoint with a lower learning rate",
+    data: { reason: "non-finite" },
+  });
 }
 
 const keys = new WeakMap<SampleRequest, string>();

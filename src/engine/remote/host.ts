@@ -3,8 +3,8 @@ import { Worker } from "node:worker_threads";
 import { errorToJson, type TouchstoneError } from "../../core/errors.js";
 import type { Engine } from "../contract.js";
 import type { Address, ErrorJson } from "./messages.js";
-import { serveEngine } from "./server.js";
-import { socketVariable } from "./spawn.js";
+import { type EngineServer, serveEngine } from "./server.js";
+import { socketVariable, stopMessage } from "./spawn.js";
 
 export interface HostOptions {
   readonly create: () => Promise<Engine>;
@@ -19,22 +19,29 @@ export interface HostOptions {
 export type Readiness = { readonly address: Address } | { readonly error: ErrorJson };
 
 /**
- * Turns this process into an engine: creates it, serves it, and ends on SIGTERM or SIGINT. Resolves with the address
+ * Turns this process into an engine: creates it, serves it, and ends on a signal or, where a parent started it, on that parent's word. Resolves with the address
  * once it listens. A failure to start is told to the parent, if there is one, and thrown.
  */
 export async function hostEngine(options: HostOptions): Promise<Address> {
-  if (options.endWithParent) watchParent(options.listen);
+  let running: { readonly server: EngineServer; readonly engine: Engine } | undefined;
+  const stop = async (): Promise<void> => {
+    await running?.server.close();
+    await running?.engine.close();
+    process.exit(0);
+  };
+  const { endWithParent = false } = options;
+  if (endWithParent) {
+    watchParent(options.listen);
+    process.on("message", (message) => {
+      if (message === stopMessage) void stop();
+    });
+  }
+  // A terminal's Ctrl-C, and what ends a whole group of processes, reach the child too, but what happens then is the parent's decision.
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => (endWithParent ? undefined : void stop()));
   try {
     const engine = await options.create();
     const server = await serveEngine({ ...options, engine });
-    const stop = async (): Promise<void> => {
-      await server.close();
-      await engine.close();
-      process.exit(0);
-    };
-    process.once("SIGTERM", () => void stop());
-    // A terminal's Ctrl-C reaches the child too, but what happens then is the parent's decision.
-    process.on("SIGINT", () => (options.endWithParent ? undefined : void stop()));
+    running = { server, engine };
     tellParent({ address: server.address });
     return server.address;
   } catch (error) {

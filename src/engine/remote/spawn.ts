@@ -28,6 +28,8 @@ export interface SpawnOptions {
 
 /** The environment variable by which a started process learns that it is a child, and where to listen. */
 export const socketVariable = "TOUCHSTONE_ENGINE_SOCKET";
+/** How a parent asks an engine that it started to end: signals may reach both, and are the parent's to act on. */
+export const stopMessage = "stop";
 
 const keptLines = 20;
 /** How long an ended connection waits for the news why the process ended. */
@@ -142,7 +144,7 @@ class EngineProcess {
 
   /** Asks the process to end, and makes it. */
   async stop(): Promise<void> {
-    this.process.kill("SIGTERM");
+    if (this.process.connected) this.process.send(stopMessage, () => undefined); // an error: it has ended meanwhile
     await withinMs(this.ended, closeGraceMs);
     if (!this.exit) this.kill();
     await withinMs(this.ended, closeGraceMs);
