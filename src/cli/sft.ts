@@ -10,13 +10,15 @@ import type { LoadRequest } from "../engine/contract.js";
 import { inspectFolder } from "../engine/onnx/folder.js";
 import { refuseUnlessReplaceable } from "../engine/onnx/folder-save.js";
 import { startLocal } from "../engine/onnx/start.js";
-import { parseSchedule } from "../engine/schedule.js";
+import { parseSchedule, type Schedule } from "../engine/schedule.js";
+import { startHost } from "../rollout/environment.js";
 import { namedTask } from "../tasks/catalogue.js";
 import { modelHelp, namedModel } from "../train/model-name.js";
 import { alphabetOf, type Pair, pairExamples, readPairs } from "../train/pairs.js";
 import { rolloutExamples } from "../train/rollout-examples.js";
 import { type Example, epochs, type SftStep, sft } from "../train/sft.js";
 import { type PolicySize, parametersOf, policyConfig, policySizes, workedBatches } from "../train/starter.js";
+import { workedEpisodes } from "../train/worked-episodes.js";
 import { jsonObject, positiveNumber, wholeNumber } from "./flags.js";
 import { print } from "./output.js";
 import { Progress } from "./progress.js";
@@ -45,7 +47,7 @@ interface SftFlags {
 
 export function define(command: Command): void {
   command
-    .option("--task <name>", "learn the worked solutions of a task (chain, or path of a module)")
+    .option("--task <name>", "learn the worked solutions of a task (chain, calculator, guess, or path of a module)")
     .option("--task-options <json>", "options of the task", jsonObject("--task-options"))
     .option("--data <file>", "learn the pairs of a JSONL or Parquet file instead")
     .option("--prompt-column <name>", "its column of prompts: texts or lists of messages", "prompt")
@@ -86,7 +88,8 @@ async function run(flags: SftFlags): Promise<void> {
     { kind: flags.schedule, rate, warmup, ...(flags.schedule === "constant" ? {} : { steps }) },
     "options --schedule, --steps and --warmup",
   );
-  const task = flags.task === undefined ? undefined : (await namedTask(flags.task, flags.taskOptions, ".", "option --task")).task;
+  const found = flags.task === undefined ? undefined : await namedTask(flags.task, flags.taskOptions, ".", "option --task");
+  const task = found?.task;
   const pairs: readonly Pair[] = flags.data === undefined ? [] : await readPairs(flags.data, { prompt: flags.promptColumn, response: flags.responseColumn });
   const model = flags.model === undefined ? undefined : namedModel(flags.model);
   const longest = model === undefined ? flags.maxLength : (await inspectFolder(model.folder)).maxPositions;
@@ -97,10 +100,31 @@ async function run(flags: SftFlags): Promise<void> {
   const source: LoadRequest["source"] = model ? { from: "folder", path: model.folder } : { from: "config", config: config as Json, seed };
   // Everything that can be refused is read before the engine starts.
   const fixed = task ? undefined : await examplesOf(flags, pairs, tokenizer, longest);
-  const batch: (step: number) => readonly Example[] = task
-    ? workedBatches(task, tokenizer, batchSize, steps, seed)
-    : epochs(fixed as readonly Example[], batchSize, seed);
-  firstOf(batch, task?.name);
+  const host = task?.environment && (await startHost({ environment: task.environment, ...(found && { source: found.source }) }));
+  try {
+    const batch: Batches =
+      task === undefined
+        ? epochs(fixed as readonly Example[], batchSize, seed)
+        : host
+          ? workedEpisodes(task, { host, tokenizer, batchSize, steps, seed })
+          : workedBatches(task, tokenizer, batchSize, steps, seed);
+    await firstOf(batch, task?.name);
+    await learn(flags, batch, { schedule, source, tokenizer });
+  } finally {
+    await host?.close();
+  }
+}
+
+type Batches = (step: number) => readonly Example[] | Promise<readonly Example[]>;
+
+interface Learning {
+  readonly schedule: Schedule;
+  readonly source: LoadRequest["source"];
+  readonly tokenizer: Tokenizer;
+}
+
+async function learn(flags: SftFlags, batch: Batches, { schedule, source, tokenizer }: Learning): Promise<void> {
+  const { steps } = flags;
 
   const progress = new Progress({ label: "learning", total: steps, silent: flags.json === true });
   progress.waitFor("the engine");
@@ -148,9 +172,9 @@ async function examplesOf(flags: SftFlags, pairs: readonly Pair[], tokenizer: To
 }
 
 /** Draws the first batch, so that a model which cannot write the task is refused before an engine starts. */
-function firstOf(batch: (step: number) => readonly Example[], task: string | undefined): void {
+async function firstOf(batch: Batches, task: string | undefined): Promise<void> {
   try {
-    batch(0);
+    await batch(0);
   } catch (error) {
     if (task === undefined || !(error instanceof DataError)) throw error;
     const cause = `its solutions have no tokens in this model (${error.message})`;

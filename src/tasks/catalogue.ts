@@ -8,7 +8,7 @@ import { suggestion } from "../core/options.js";
 import type { VerifierSource } from "../verify/source.js";
 import type { Task } from "./contract.js";
 
-const modules: { readonly [name: string]: string } = { chain: "./chain/chain" };
+const modules: { readonly [name: string]: string } = { calculator: "./calculator/calculator", chain: "./chain/chain", guess: "./guess/guess" };
 
 /** Names of the tasks that come with Touchstone. */
 export const taskNames: readonly string[] = Object.keys(modules);

@@ -35,6 +35,7 @@ const sampled = z.object({
   tokenizer: z.string(),
   context: ids,
   ids,
+  sampled: z.array(z.int().min(0).max(1)).optional(),
   problem: z.object({ key: z.string() }),
   verdict: z.object({ kind: z.string() }),
 });
@@ -67,7 +68,7 @@ export async function rolloutExamples(path: string, tokenizer: Tokenizer, maxTok
       mend: "give a model for longer sequences, or sample with a smaller budget",
     });
   }
-  const examples = chosen.map(({ context, response }) => ({ context, response }));
+  const examples = chosen.map(({ context, response, loss }) => ({ context, response, ...(loss && { loss }) }));
   return { examples, total: rollouts.length, problems: new Set(chosen.map(({ problem }) => problem)).size };
 }
 
@@ -84,11 +85,20 @@ function ofFile(file: string, tokenizer: Tokenizer): Rollout[] {
       faults.add(number, fault ?? `it is no rollout with token ids (${issue?.path.join(".")}: ${issue?.message})`);
       continue;
     }
-    const { tokenizer: id, context, ids: response, problem, verdict } = read.data;
+    const { tokenizer: id, context, ids: response, sampled: drawn, problem, verdict } = read.data;
     if (id !== tokenizer.id) throw otherTokenizer(`${file}, line ${number}`, id, tokenizer);
     const beyond = [...context, ...response].find((each) => each >= tokenizer.size);
     if (beyond !== undefined) faults.add(number, `it has the token ${beyond}, and the tokenizer has ${tokenizer.size}`);
-    else rollouts.push({ problem: problem.key, accepted: verdict.kind === "accept", context: Int32Array.from(context), response: Int32Array.from(response) });
+    else if (drawn !== undefined && drawn.length !== response.length)
+      faults.add(number, `it has ${response.length} ids, and ${drawn.length} entries in sampled`);
+    else
+      rollouts.push({
+        problem: problem.key,
+        accepted: verdict.kind === "accept",
+        context: Int32Array.from(context),
+        response: Int32Array.from(response),
+        ...(drawn && { loss: Uint8Array.from(drawn) }),
+      });
   }
   if (faults.count > 0) throw faults.error(file, lines, mend);
   return rollouts;
@@ -101,9 +111,9 @@ async function ofRun(folder: string, tokenizer: Tokenizer): Promise<Rollout[]> {
   const rollouts: Rollout[] = [];
   for (const { step } of reader.rolloutIndex()) {
     for (const { group } of await reader.groups(step)) {
-      for (const { purpose, trainedUnder, response, verdict } of group.trajectories) {
+      for (const { purpose, trainedUnder, response, turns, sampled: loss, verdict } of group.trajectories) {
         if (purpose !== "train") continue;
-        rollouts.push({ problem: group.problem.key, accepted: verdict.kind === "accept", context: trainedUnder.ids, response });
+        rollouts.push({ problem: group.problem.key, accepted: verdict.kind === "accept", context: trainedUnder.ids, response, ...(turns && { loss }) });
       }
     }
   }

@@ -1,5 +1,5 @@
 /**
- * Supervised training: the mean negative log-likelihood of given responses, over all their tokens in a batch.
+ * Supervised training: the mean negative log-likelihood of given responses, over all their tokens in a batch that are to be learnt.
  * It makes starters for reinforcement, and trains on accepted rollouts.
  */
 import { DataError, DivergenceError } from "../core/errors.js";
@@ -13,11 +13,13 @@ export interface Example {
   readonly context: Int32Array;
   /** With the end token, if the policy shall learn to stop. */
   readonly response: Int32Array;
+  /** 1 where a token of the response is learnt; absent: everywhere. [tokens] */
+  readonly loss?: Uint8Array;
 }
 
 export interface SftOptions {
   /** Examples of step s (counted from 0), which may be drawn anew each time; at least one. */
-  readonly batch: (step: number) => readonly Example[];
+  readonly batch: (step: number) => readonly Example[] | Promise<readonly Example[]>;
   readonly steps: number;
   readonly schedule: Schedule;
   readonly role?: string;
@@ -64,14 +66,15 @@ export async function sft(engine: Engine, options: SftOptions): Promise<SftStep[
   const reports: SftStep[] = [];
   for (let step = 0; step < steps; step++) {
     options.signal?.throwIfAborted();
-    const sequences = options
-      .batch(step)
-      .map(({ context, response }): Sequence => ({ context: plainContext(context), response, weights: { role }, temperature: 1 }));
-    const tokens = sequences.reduce((sum, { response }) => sum + response.length, 0);
+    const examples = await options.batch(step);
+    const sequences = examples.map(({ context, response }): Sequence => ({ context: plainContext(context), response, weights: { role }, temperature: 1 }));
+    // [examples][tokens]
+    const learnt = examples.map(({ response, loss }) => loss ?? new Uint8Array(response.length).fill(1));
+    const tokens = learnt.reduce((sum, mask) => mask.reduce((n, m) => n + m, sum), 0);
     if (tokens === 0)
       throw new DataError({ place: `sft step ${step + 1}`, cause: "its examples have no response token", mend: "give responses that are not empty" });
     const { handle, scores } = await engine.forward(sequences, {}, options.signal ? { signal: options.signal } : {});
-    const loss = scores.reduce((sum, { logp }) => logp.reduce((a, b) => a - b, sum), 0) / tokens;
+    const loss = scores.reduce((sum, { logp }, i) => logp.reduce((a, b, t) => (learnt[i][t] ? a - b : a), sum), 0) / tokens;
     if (!Number.isFinite(loss)) {
       await engine.release(handle);
       throw new DivergenceError({
@@ -83,7 +86,7 @@ export async function sft(engine: Engine, options: SftOptions): Promise<SftStep[
     }
     await engine.backward(
       handle,
-      scores.map(({ logp }) => ({ dLogp: new Float64Array(logp.length).fill(-1 / tokens) })),
+      learnt.map((mask) => ({ dLogp: Float64Array.from(mask, (m) => (m ? -1 / tokens : 0)) })),
       set,
     );
     const rate = rateAt(schedule, step + 1);

@@ -41,14 +41,19 @@ export function policyConfig(size: PolicySize, tokenizer: Pick<Tokenizer, "size"
 /** How many different problems a warm start draws; later rounds meet them again with other slips. */
 const pool = 32_768;
 
+/** The problems of a warm start: of the split `warm`, or `train` where nothing is warm. */
+export function warmProblems(task: Task, count: number, seed: number): readonly Problem[] {
+  const split = task.size("warm") > 0 ? "warm" : "train";
+  return task.problems(split, Math.min(count, pool, task.size(split)), seed);
+}
+
 /**
  * Batches of a task's worked solutions from its split `warm`, or `train` where nothing is warm: prompt as the chat template
  * renders it, solution with the end token. A task that draws solutions draws them anew each time a problem comes round; else
  * they are the rows' own, and rows without one are passed over. Throws a ConfigError where the task has none.
  */
 export function workedBatches(task: Task, tokenizer: Tokenizer, batchSize: number, steps: number, seed: number): (step: number) => Example[] {
-  const split = task.size("warm") > 0 ? "warm" : "train";
-  const all = task.problems(split, Math.min(batchSize * steps, pool, task.size(split)), seed);
+  const all = warmProblems(task, batchSize * steps, seed);
   const written = ({ privileged }: Problem): string | undefined => (typeof privileged?.solution === "string" ? privileged.solution : undefined);
   const problems = task.solution ? all : all.filter((problem) => written(problem) !== undefined);
   const solution = task.solution?.bind(task) ?? ((problem: Problem) => written(problem) as string);
