@@ -257,6 +257,13 @@ export function checkTensors(role: string, tensors: readonly TensorValue[], know
   }
 }
 
+/** Refuses weights that are to be a snapshot of a role whose tensors are others. */
+export function checkSnapshot(role: string, tensors: ModelInfo["tensors"], known: ModelInfo["tensors"]): void {
+  const said = (list: ModelInfo["tensors"]): string => list.map(({ name, shape }) => `${name} [${shape}]`).join(", ");
+  if (said(tensors) === said(known)) return;
+  refuse(`weights.load ${role}`, `a snapshot has the tensors ${said(tensors)} and the role ${said(known)}`, "load a snapshot of the same model");
+}
+
 /** Refuses a role name that would be ambiguous in identities such as `policy@3`. */
 export function checkRoleName(request: LoadRequest): void {
   if (!/^[A-Za-z][\w.-]*$/.test(request.role))

@@ -131,6 +131,37 @@ export const weightsCases: readonly Case[] = [
     },
   },
   {
+    name: "saved weights come back as a snapshot with their identity, and the role stays as it is",
+    needs: ["score", "sample", "save", "snapshots", "weights.tensors"],
+    run: async (bench) => {
+      const { weights } = bench.engine;
+      const folder = join(await mkdtemp(join(tmpdir(), "conformance-")), "model");
+      try {
+        const info = await bench.role();
+        const { role } = info;
+        const sequence = bench.sequence(info, 2, 5);
+        const [then] = await bench.logp([sequence]);
+        await weights.snapshot(role, "kept");
+        await weights.save({ role, at: "kept" }, folder);
+        await disturb(bench, info);
+        const [now] = await bench.logp([sequence]);
+        const snapshot = { name: "back", identity: `${role}@7` };
+        expect(await weights.load({ role, source: { from: "folder", path: folder }, trainable: true, snapshot })).toEqual(info);
+        const at = { role, at: "back" };
+        const [still, back, kept] = await bench.logp([sequence, { ...sequence, weights: at }, { ...sequence, weights: { role, at: "kept" } }]);
+        sameBits(still, now);
+        sameBits(back, then);
+        sameBits(kept, then);
+        const [answer] = await bench.sample([{ ...bench.request(info, 1, { maxTokens: 4 }), weights: at }]);
+        expect(answer.weights).toBe(snapshot.identity);
+        const nobody = weights.load({ role: "nobody", source: { from: "folder", path: folder }, trainable: true, snapshot });
+        await expect(nobody).rejects.toMatchObject({ code: "argument" });
+      } finally {
+        await rm(join(folder, ".."), { recursive: true, force: true });
+      }
+    },
+  },
+  {
     name: "a step leaves snapshots and copies alone",
     needs: ["score", "train", "snapshots", "roles", "optimizer.sgd"],
     run: async (bench) => {

@@ -253,6 +253,8 @@ export interface LoadRequest {
   readonly source: ModelSource;
   readonly trainable: boolean;
   readonly valueHead?: boolean;
+  /** Weights that once were the role's own come back as its snapshot, with their identity; the role itself, which must be there, stays as it is. */
+  readonly snapshot?: { readonly name: string; readonly identity?: string };
 }
 
 export interface Weights {

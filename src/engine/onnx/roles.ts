@@ -2,7 +2,7 @@
  * The models that an onnx engine holds. Weights that a snapshot, a copy, a running sample or a kept forward pass refers to
  * are never changed: a step or a write copies them first. Otherwise a step changes them in place, which a large model needs.
  */
-import { checkRoleName, checkTensors, roleOfSet } from "../check.js";
+import { checkRoleName, checkSnapshot, checkTensors, roleOfSet } from "../check.js";
 import type { EngineInfo, LoadRequest, ModelInfo, ParameterSet, StepRequest, StepResult, TensorValue, Weights, WeightsRef } from "../contract.js";
 import { afterChange } from "../identity.js";
 import { needCapability, notTrainable, unknownRole, unknownSnapshot, unknownTensor } from "../refuse.js";
@@ -90,19 +90,26 @@ export class Roles implements Weights {
     checkRoleName(request);
     const { role: name, source, trainable } = request;
     const place = `weights.load ${name}`;
+    const into = request.snapshot && this.role(name, place);
+    const valueHead = request.valueHead ?? into?.info.hasValueHead;
     let store: ParameterStore;
     if (source.from === "role") {
       const from = this.role(source.role, place);
-      store = new ParameterStore(from.model, request.valueHead ?? from.info.hasValueHead);
+      store = new ParameterStore(from.model, valueHead ?? from.info.hasValueHead);
       const { store: copied } = from.current;
       for (const { name: tensor } of store.tensors) if (copied.has(tensor)) store.view(tensor).set(copied.view(tensor));
     } else if (source.from === "folder") {
       refuseToLoad(await loadConfig(source.path), source.path);
-      store = await loadFolder(source.path, request.valueHead === undefined ? {} : { valueHead: request.valueHead });
+      store = await loadFolder(source.path, valueHead === undefined ? {} : { valueHead });
     } else {
       const config = parseModelConfig(source.config, place);
       refuseToLoad(config, place);
-      store = ParameterStore.random(config, source.seed, request.valueHead ?? false);
+      store = ParameterStore.random(config, source.seed, valueHead ?? false);
+    }
+    if (into && request.snapshot) {
+      checkSnapshot(name, store.tensors, into.info.tensors);
+      into.snapshots.set(request.snapshot.name, { store, identity: request.snapshot.identity ?? `${name}@0`, users: 0 });
+      return into.info;
     }
     const { config } = store;
     const info: ModelInfo = {

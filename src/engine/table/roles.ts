@@ -4,7 +4,7 @@
  */
 import { ArgumentError, ModelError } from "../../core/errors.js";
 import { randomKey, Stream } from "../../core/random.js";
-import { checkRoleName, checkTensors, roleOfSet } from "../check.js";
+import { checkRoleName, checkSnapshot, checkTensors, roleOfSet } from "../check.js";
 import type { EngineInfo, LoadRequest, ModelInfo, ParameterSet, StepRequest, StepResult, TensorValue, Weights, WeightsRef } from "../contract.js";
 import { afterChange } from "../identity.js";
 import { notTrainable, unknownRole, unknownSnapshot, unknownTensor } from "../refuse.js";
@@ -69,24 +69,31 @@ export class Roles implements Weights {
     checkRoleName(request);
     const { role: name, source, trainable } = request;
     const place = `weights.load ${name}`;
+    const into = request.snapshot && this.role(name, place);
+    const valueHead = request.valueHead ?? into?.model.hasValueHead;
     let model: TableModel;
     let tensors: Tensors;
     if (source.from === "role") {
       const from = this.role(source.role, place);
-      model = new TableModel(from.model.config, request.valueHead ?? from.model.hasValueHead);
+      model = new TableModel(from.model.config, valueHead ?? from.model.hasValueHead);
       tensors = fitted(model, from.current.tensors, place);
     } else if (source.from === "folder") {
       const { config, tensors: stored } = await readFolder(source.path);
       const hasHead = stored.some((tensor) => tensor.name === valueWeightName);
-      model = new TableModel(parseConfig(config, source.path), request.valueHead ?? hasHead);
+      model = new TableModel(parseConfig(config, source.path), valueHead ?? hasHead);
       const known = model.tensors.filter((tensor) => stored.some((other) => other.name === tensor.name));
       checkStored(stored, known, source.path);
       tensors = fitted(model, new Map(stored.map(({ name: tensor, data }) => [tensor, data])), source.path);
     } else {
-      model = new TableModel(parseConfig(source.config, place), request.valueHead ?? false);
+      model = new TableModel(parseConfig(source.config, place), valueHead ?? false);
       tensors = model.random(source.seed);
     }
-    const current = { tensors, identity: `${name}@0` };
+    const current = { tensors, identity: request.snapshot?.identity ?? `${name}@0` };
+    if (into && request.snapshot) {
+      checkSnapshot(name, model.tensors, into.model.tensors);
+      into.snapshots.set(request.snapshot.name, current);
+      return into.model.info(name, into.trainable);
+    }
     this.roles.set(name, { name, model, trainable, snapshots: new Map(), current, gradient: undefined, optimizer: freshState, skipped: 0 });
     return model.info(name, trainable);
   }
