@@ -1,9 +1,9 @@
 /** From the methods that a configuration names to compositions, one for each stage: names to modules, modules to slots. */
-import { readFileSync } from "node:fs";
 import { ConfigError } from "../core/errors.js";
-import { hashJson, type Json } from "../core/json.js";
+import type { Json } from "../core/json.js";
 import { isModulePath } from "../core/load.js";
 import { nearestName } from "../core/options.js";
+import { programHash } from "../core/program.js";
 import { type AnyMethod, anyMethod, methodFrom } from "../methods/catalogue.js";
 import type { Cells } from "../methods/cell.js";
 import type { Method, PlanStage } from "../methods/contract.js";
@@ -98,7 +98,7 @@ export async function methodsOf(config: TrainConfig, given: readonly AnyMethod[]
     const uses: MethodUse[] = [];
     for (const { name, options } of usesOf(method, place)) {
       const module = given.find((each) => each.name === name) ?? (await methodFrom(name, ".", place));
-      if (module.name !== name) files[name] = hashJson(readFileSync(name, "utf8"));
+      if (module.name !== name) files[name] = programHash(name);
       const made = module.make(options, cell, `method ${name}`);
       parts.push(made.method);
       uses.push({ name, options: made.options as Options });

@@ -33,6 +33,8 @@ export interface CheckpointRequest {
   readonly state: Json;
   /** What keep-best compares; higher is better. */
   readonly score?: number;
+  /** It takes the place of the one of the same step, which lacked what was still due then. */
+  readonly again?: true;
 }
 
 /** Which checkpoints stay: the last n, the one with the highest score (of equals the earliest), and the first of all. */
@@ -82,17 +84,11 @@ export class Checkpoints {
   }
 
   /** The newest checkpoint that is whole, and a message for each newer one that is not. */
-  lastGood(usable: (checkpoint: Checkpoint) => string | undefined = () => undefined): {
-    checkpoint?: Checkpoint;
-    damaged: { step: number; message: string }[];
-  } {
+  lastGood(): { checkpoint?: Checkpoint; damaged: { step: number; message: string }[] } {
     const damaged: { step: number; message: string }[] = [];
     for (const step of this.steps().reverse()) {
       try {
-        const checkpoint = this.read(step);
-        const objection = usable(checkpoint);
-        if (objection === undefined) return { checkpoint, damaged };
-        damaged.push({ step, message: objection });
+        return { checkpoint: this.read(step), damaged };
       } catch (error) {
         if (!(error instanceof TouchstoneError)) throw error;
         if (error.data.version !== undefined) throw error; // Written by a newer version: not damaged, and not ours to go behind.
@@ -107,7 +103,10 @@ export class Checkpoints {
     const folder = `${this.folder}/${beside}${nameOf(request.step)}`;
     try {
       await this.writeBeside(folder, request, body);
+      const gone = `${this.folder}/${leaving}${nameOf(request.step)}`;
+      if (request.again) this.files.rename(this.pathOf(request.step), gone);
       this.files.rename(folder, this.pathOf(request.step));
+      if (request.again) this.files.remove(gone);
     } catch (error) {
       try {
         this.files.remove(folder); // On a full disk the half of it takes room that the rest of the run needs.

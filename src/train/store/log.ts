@@ -1,3 +1,4 @@
+import { createHash, type Hash } from "node:crypto";
 import { RunError } from "../../core/errors.js";
 import { canonicalJson, type Json } from "../../core/json.js";
 import { type Files, faultOf } from "./files.js";
@@ -7,6 +8,8 @@ export class Log {
   private fd: number | undefined;
   /** Set when a torn line could not be taken off: nothing may follow it. */
   private torn = false;
+  /** Over all whole lines, once it was asked for. */
+  private hash: Hash | undefined;
 
   constructor(
     private readonly files: Files,
@@ -42,11 +45,19 @@ export class Log {
       );
     }
     this.length += bytes.length;
+    this.hash?.update(bytes);
+  }
+
+  /** SHA-256 over all lines so far. */
+  digest(): string {
+    this.hash ??= hashPrefix(this.files, this.path, this.length);
+    return this.hash.copy().digest("hex");
   }
 
   /** Takes lines off again, back to an offset of before. */
   rewind(offset: number): void {
     this.length = offset;
+    this.hash = undefined;
     this.takeOff();
   }
 
@@ -76,6 +87,15 @@ export class Log {
       throw new RunError({ place: this.path, cause: `a record cannot be written: ${(error as Error).message}`, mend: "give finite numbers" }, { cause: error });
     }
   }
+}
+
+const piece = 1 << 22;
+
+/** SHA-256 over the first bytes of a file, still open for more. */
+export function hashPrefix(files: Files, path: string, length: number): Hash {
+  const hash = createHash("sha256");
+  for (let at = 0; at < length; at += piece) hash.update(files.readRange(path, at, Math.min(length, at + piece)));
+  return hash;
 }
 
 /** Whole lines of a JSONL file from an offset on, with the offset after each; a line that is still being written is left for later. */

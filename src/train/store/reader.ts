@@ -82,7 +82,9 @@ export class RunReader {
       throw new ArgumentError({
         place: this.folder,
         cause: `there is no rollout ${number}`,
-        mend: last ? `give a number from 0 to ${last.first + last.count - 1}` : "wait for the first step, the run has no rollouts yet",
+        mend: last
+          ? `give a number from ${this.known[0]?.first ?? 0} to ${last.first + last.count - 1}`
+          : "wait for the first step, the run has no rollouts yet",
       });
     }
     return (await this.groupsOf(row)).flatMap((group) => group.rollouts)[number - row.first] as StoredRollout;

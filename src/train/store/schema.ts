@@ -26,6 +26,8 @@ export const runFile = z.object({
   versions: z.record(z.string(), z.string()),
   /** Hash of the data set. */
   data: z.string(),
+  /** What decides rewards, by what it is (task, verifier): identities, and hashes of the files of its program. */
+  program: z.record(z.string(), z.record(z.string(), z.string())).optional(),
   clock,
 });
 export type RunFile = z.output<typeof runFile>;
@@ -142,8 +144,16 @@ export const checkpointBody = z.object({
   /** What keep-best compares; higher is better. */
   score: z.number().nullable(),
   files: z.array(z.strictObject({ path: z.string(), bytes: count, sha256: z.string() })),
-  /** When it was written, and the bytes of the logs at this step (their clocks decide these). */
-  clock: z.strictObject({ written: z.string(), offsets: z.strictObject({ events: count, rollouts: count, index: count }) }),
+  /**
+   * What may differ between runs of equal bytes: when it was written; length and hash of the logs at this step, which their
+   * clocks decide; and what `run.json` said, with its folders and numbers of workers.
+   */
+  clock: z.strictObject({
+    written: z.string(),
+    offsets: z.strictObject({ events: count, rollouts: count, index: count }),
+    logs: z.strictObject({ events: z.string(), index: z.string() }).optional(),
+    run: json.optional(),
+  }),
 });
 export type CheckpointBody = z.output<typeof checkpointBody>;
 export const checkpointFile = z.strictObject({ sha256: z.string(), body: z.unknown() });

@@ -128,7 +128,6 @@ describe("checkpoints", () => {
     ["half a checkpoint.json", (c: string) => truncateSync(join(c, "checkpoint.json"), 100), "it is not JSON"],
     ["a changed checkpoint.json", (c: string) => rewrite(join(c, "checkpoint.json"), '"cursor":18', '"cursor":19'), "it is not what was written"],
     ["no checkpoint.json", (c: string) => rmSync(join(c, "checkpoint.json")), "it has no checkpoint.json"],
-    ["a log shorter than it says", (c: string) => truncateSync(join(c, "../../events.jsonl"), 700), "part of it was lost"],
   ])("does not resume from one with %s", async (_what, damage, message) => {
     await writeUntil(folder, 9);
     damage(join(folder, "checkpoints/00000009"));
@@ -140,7 +139,7 @@ describe("checkpoints", () => {
 
   it("of a newer version are refused, not skipped", async () => {
     await writeUntil(folder, 6);
-    rewrite(join(folder, "checkpoints/00000006/checkpoint.json"), '"version":1', '"version":2');
+    rewrite(join(folder, "checkpoints/00000006/checkpoint.json"), '"step":6,"version":1', '"step":6,"version":2');
     expect(() => RunStore.open(folder, meta)).toThrow("it was written in version 2 of the run format, and this Touchstone reads up to 1");
     expect(readdirSync(folder)).not.toContain("lock.json");
   });
@@ -163,6 +162,126 @@ describe("checkpoints", () => {
     expect(() => RunStore.open(folder, { ...meta, data: "d1" })).toThrow(
       "its data set has changed since it began; give the data it began with, or start a new run",
     );
+  });
+});
+
+describe("a run whose files were changed by hand", () => {
+  const bytes = () =>
+    readdirSync(folder, { recursive: true, encoding: "utf8" })
+      .sort()
+      .map((path) => [path, statSync(join(folder, path)).isFile() && readFileSync(join(folder, path), "hex")]);
+  const log = (name: string) => join(folder, name);
+  const lines = (change: (all: string[]) => string[]) =>
+    writeFileSync(log("events.jsonl"), change(readFileSync(log("events.jsonl"), "utf8").split("\n")).join("\n"));
+
+  it.each([
+    ["missing", () => rmSync(log("events.jsonl")), /events.jsonl: it is missing, and had \d+ bytes at the checkpoint of step 9, which is whole; /],
+    ["short", () => truncateSync(log("events.jsonl"), 700), /events.jsonl: it has 700 bytes, and had \d+ at the checkpoint of step 9, which is whole; /],
+    ["with a line less", () => lines((all) => all.toSpliced(2, 1)), /its first \d+ bytes are not those that it had at the checkpoint of step 9/],
+    [
+      "with a line twice",
+      () => lines((all) => all.toSpliced(2, 0, all[2] as string)),
+      /its first \d+ bytes are not those that it had at the checkpoint of step 9/,
+    ],
+    ["with another number", () => lines((all) => all.map((line) => line.replace('"step":3', '"step":4'))), /its first \d+ bytes are not those/],
+  ])("is not resumed when its events are %s; nothing is touched, and the way on is named", async (_what, change, message) => {
+    await writeUntil(folder, 11);
+    change();
+    const before = bytes();
+    expect(() => RunStore.open(folder, meta)).toThrow(message);
+    expect(() => RunStore.open(folder, meta)).toThrow(`put the file back from a copy, or go on in a new run: touchstone train --model ${folder}@9`);
+    expect(bytes()).toEqual(before);
+    expect(readdirSync(folder)).not.toContain("lock.json");
+  });
+
+  it.each([
+    ["all of them", () => rmSync(log("rollouts"), { recursive: true }), "rollouts/rollouts.jsonl is missing"],
+    ["their index", () => rmSync(log("rollouts/index.jsonl")), "rollouts/index.jsonl is missing"],
+    ["the end of their log", () => truncateSync(log("rollouts/rollouts.jsonl"), 9000), /rollouts.jsonl has 9000 of \d+ bytes/],
+    [
+      "a line of their index",
+      () => writeFileSync(log("rollouts/index.jsonl"), readFileSync(log("rollouts/index.jsonl"), "utf8").replace('"count":4', '"count":5')),
+      "rollouts/index.jsonl is not what was written",
+    ],
+  ])("goes on without rollouts that are lost (%s), says so, and shows those from there on", async (_what, change, message) => {
+    await writeUntil(folder, 10);
+    change();
+    const { store, resume, messages } = RunStore.open(folder, meta);
+    expect(resume?.step).toBe(9);
+    expect(messages.join(" ")).toMatch(message);
+    for (const step of [10, 11, 12]) await writeStep(store, step);
+    store.close();
+    expect(eventsOf(folder).find((event) => event.kind === "warning")).toMatchObject({ step: 9, data: { message: messages.at(-1) } });
+    const reader = RunReader.open(folder);
+    expect((await reader.groups(11)).length).toBe(2);
+    expect(await reader.groups(3)).toEqual([]);
+    expect((await reader.rollout(36)).trajectory.key).toBe("1:s10g0/0"); // 4 a step, counted over the run: 36 were before
+    await expect(reader.rollout(9)).rejects.toThrow("there is no rollout 9; give a number from 36 to 47");
+    const again = RunStore.open(folder, meta);
+    again.store.close();
+    expect([again.resume?.step, again.messages]).toEqual([12, ["Resuming from the checkpoint of step 12."]]);
+  });
+
+  it("goes on without token columns that are lost, and keeps the rest", async () => {
+    await writeUntil(folder, 9);
+    rmSync(log("rollouts/columns"), { recursive: true });
+    const { store, messages } = RunStore.open(folder, meta);
+    await writeStep(store, 10);
+    store.close();
+    expect(messages.at(-1)).toContain("the token columns of 9 of 9 steps are missing from rollouts/columns");
+    const reader = RunReader.open(folder);
+    expect(reader.rolloutIndex().length).toBe(10);
+    expect((await reader.groups(10)).length).toBe(2);
+    await expect(reader.groups(3)).rejects.toThrow("00000003.safetensors");
+  });
+
+  it.each([
+    ["an option", '"lr":0.0001', '"lr":0.1', "config.lr was 0.0001 and is 0.1"],
+    ["the number of steps", '"steps":30', '"steps":2', "config.steps was 30 and is 2"],
+    ["a part that is added", '"steps":30', '"steps":30,"seed":4', "config.seed was absent and is 4"],
+    ["what it was made with", '"threads":2', '"threads":3', "fingerprint.threads was 2 and is 3"],
+  ])("is refused where run.json was edited: %s", async (_what, from, to, difference) => {
+    await writeUntil(folder, 4);
+    rewrite(join(folder, "run.json"), from, to);
+    expect(() => RunStore.open(folder, meta)).toThrow(
+      `run.json: it is not what the run began with: ${difference}; write that back, or begin a new run with other options: touchstone train --model ${folder}@3`,
+    );
+  });
+
+  it("may be moved, and run.json written in another layout", async () => {
+    await writeUntil(folder, 4);
+    const path = join(folder, "run.json");
+    const run = JSON.parse(readFileSync(path, "utf8")) as { config: object };
+    writeFileSync(path, JSON.stringify({ ...run, config: { ...run.config, out: "elsewhere" } }, null, 2));
+    const { store, resume } = RunStore.open(folder, meta);
+    store.close();
+    expect(resume?.step).toBe(3);
+  });
+
+  it("does not begin again where its checkpoints are gone, or none is whole", async () => {
+    await writeUntil(folder, 4);
+    const kept = readFileSync(join(folder, "checkpoints/00000003/optimizer.safetensors"));
+    truncateSync(join(folder, "checkpoints/00000003/optimizer.safetensors"), 4);
+    expect(() => RunStore.open(folder, meta)).toThrow(
+      /checkpoints: no checkpoint of the run is whole \(.*optimizer.safetensors: it has 4 bytes.*; put one back from a copy/,
+    );
+    writeFileSync(join(folder, "checkpoints/00000003/optimizer.safetensors"), kept);
+    RunStore.open(folder, meta).store.close();
+    rmSync(join(folder, "checkpoints/00000003"), { recursive: true });
+    expect(() => RunStore.open(folder, meta)).toThrow("the checkpoints of the run are not there any more; put one back from a copy");
+    rmSync(join(folder, "checkpoints"), { recursive: true });
+    expect(() => RunStore.open(folder, meta)).toThrow("the checkpoints of the run are not there any more");
+  });
+
+  it("is refused with another program, told by its files", async () => {
+    const program = { task: { "task.ts": "a1", "check.ts": "b1" }, verifier: { is: "v1" } };
+    RunStore.create(folder, { ...meta, program }).close();
+    const open = (now: object) => RunStore.open(folder, { ...meta, data: "d1", program: { ...program, ...now } });
+    expect(() => open({ task: { "task.ts": "a1", "check.ts": "b2" } })).toThrow(
+      "the program of its task has changed since it began (check.ts), so answers would be judged otherwise than before; put it back as it was, or start a new run",
+    );
+    expect(() => open({ verifier: { is: "v2" } })).toThrow("the program of its verifier has changed since it began (is)");
+    expect(() => open({})).toThrow("its data set has changed");
   });
 });
 

@@ -7,15 +7,17 @@ import { RunError } from "../../core/errors.js";
 import { canonicalJson, type Json } from "../../core/json.js";
 import type { Group, Trajectory } from "../../core/trajectory.js";
 import { headerOf } from "../../engine/safetensors-write.js";
+import { asBegun, refuseEdited, refuseUnlessSame } from "./begun.js";
 import { type Checkpoint, type CheckpointRequest, Checkpoints, checkpointFailed, checkpointPaths, intact, type Keep } from "./checkpoints.js";
 import { cutLogs } from "./cut.js";
 import { type Files, faultOf, nodeFiles, replaceFile } from "./files.js";
 import { refuseUnlessNew } from "./fresh.js";
 import { takeLock } from "./lock.js";
 import { Log } from "./log.js";
+import { type LostRollouts, lostRollouts, refuseLostEvents } from "./lost.js";
 import { RunReader, runPaths } from "./reader.js";
 import { type Extra, encodeGroups, tensorsOf } from "./record.js";
-import { eventLine, type RunEvent, type RunMeta, runVersion } from "./schema.js";
+import { eventLine, type RunEvent, type RunFile, type RunMeta, runVersion } from "./schema.js";
 import { appendSession, differences } from "./session.js";
 
 export interface StoreOptions {
@@ -57,6 +59,8 @@ export class RunStore {
   private constructor(
     readonly folder: string,
     private readonly meta: Pick<RunMeta, "data" | "fingerprint">,
+    /** What `run.json` says, for the checkpoints. */
+    private readonly begun: Json,
     private readonly files: Files,
     private readonly keep: Keep,
     private readonly unlock: () => void,
@@ -79,13 +83,13 @@ export class RunStore {
     const { files = nodeFiles, keep = { last: 2, best: true } } = options;
     const paths = runPaths(folder);
     refuseUnlessNew(folder, files);
+    const run: RunFile = { format: "touchstone-run", version: runVersion, ...meta, clock: { created: new Date().toISOString() } };
     let unlock: (() => void) | undefined;
     try {
       files.makeFolder(folder);
       unlock = takeLock(files, folder);
       files.makeFolder(paths.columns);
       files.makeFolder(paths.checkpoints);
-      const run = { format: "touchstone-run", version: runVersion, ...meta, clock: { created: new Date().toISOString() } };
       replaceFile(files, folder, "run.json", `${canonicalJson(run as unknown as Json)}\n`);
     } catch (error) {
       giveBack(unlock);
@@ -95,57 +99,66 @@ export class RunStore {
         { cause: error },
       );
     }
-    return new RunStore(folder, meta, files, keep, unlock, { events: 0, rollouts: 0, index: 0, count: 0 }, undefined);
+    return new RunStore(folder, meta, asBegun(run), files, keep, unlock, { events: 0, rollouts: 0, index: 0, count: 0 }, undefined);
+  }
+
+  /**
+   * What a resume would go on from, found without changing anything: the last whole checkpoint, undefined for a run that
+   * was stopped before its first. Throws RunError where it could not go on in place.
+   */
+  static find(folder: string, files: Files = nodeFiles): { readonly run: RunFile; readonly checkpoint?: Checkpoint } {
+    const reader = RunReader.open(folder, files);
+    const { checkpoint } = found(reader, files);
+    return { run: reader.run, ...(checkpoint && { checkpoint }) };
   }
 
   /**
    * Opens a run to go on with it: takes the lock, finds the last whole checkpoint, and cuts the logs to its offsets.
-   * `now` is what the present run has: another data set is refused, another fingerprint is told.
+   * `now` is what the present run has: another data set or program is refused, another fingerprint is told.
    */
-  static open(folder: string, now: Pick<RunMeta, "data" | "fingerprint">, options: StoreOptions = {}): Opened {
+  static open(folder: string, now: Pick<RunMeta, "data" | "fingerprint" | "program">, options: StoreOptions = {}): Opened {
     const { files = nodeFiles, keep = { last: 2, best: true } } = options;
     const reader = RunReader.open(folder, files);
-    if (reader.run.data !== now.data) {
-      throw new RunError({
-        place: folder,
-        cause: "its data set has changed since it began",
-        mend: "give the data it began with, or start a new run",
-        data: { was: reader.run.data, is: now.data },
-      });
-    }
+    refuseUnlessSame(folder, reader.run, now);
     const unlock = takeLock(files, folder);
     try {
       const { checkpoints } = reader;
       checkpoints.sweep();
       const paths = runPaths(folder);
-      const sizes = { events: files.size(paths.events) ?? 0, rollouts: files.size(paths.rollouts) ?? 0, index: files.size(paths.index) ?? 0 };
-      const short = ({ step, clock: { offsets } }: Checkpoint) => {
-        const log = (["events", "rollouts", "index"] as const).find((name) => sizes[name] < offsets[name]);
-        return log && `${paths[log]}: it has ${sizes[log]} bytes, fewer than the ${offsets[log]} of the checkpoint of step ${step}; part of it was lost`;
-      };
-      const { checkpoint, damaged } = checkpoints.lastGood(short);
-      const offsets = checkpoint?.clock.offsets ?? { events: 0, rollouts: 0, index: 0 };
+      const { checkpoint, damaged } = found(reader, files);
+      const lost = checkpoint && lostRollouts(files, folder, checkpoint);
+      const offsets = { events: 0, rollouts: 0, index: 0, ...checkpoint?.clock.offsets, ...(lost?.anew && { rollouts: 0, index: 0 }) };
       const cut = cutLogs(
         files,
         folder,
         offsets,
         damaged.map(({ step }) => checkpoints.pathOf(step)),
       );
+      files.makeFolder(paths.columns);
       const differs = checkpoint ? differences(checkpoint.fingerprint, now.fingerprint) : [];
       const messages = [
         ...damaged.map(({ message }) => `Skipped a checkpoint: ${message}.`),
         checkpoint ? `Resuming from the checkpoint of step ${checkpoint.step}.` : "There is no whole checkpoint: the run starts from the beginning.",
-        ...(cut ? [`What was logged after it is kept in ${cut}.`] : []),
+        ...(cut ? [`What was logged after it${lost?.anew ? ", and what is left of the rollouts," : ""} is kept in ${cut}.`] : []),
+        ...(lost ? [lostText(lost)] : []),
         ...(differs.length > 0 ? [`This resume is not byte-exact: ${differs.join(", ")}.`] : []),
       ];
-      const session = { at: new Date().toISOString(), pid: process.pid, resumedFrom: checkpoint?.step ?? null, cut: cut ?? null, fingerprint: now.fingerprint };
+      const session = {
+        at: new Date().toISOString(),
+        pid: process.pid,
+        resumedFrom: checkpoint?.step ?? null,
+        cut: cut?.slice(folder.length + 1) ?? null,
+        fingerprint: now.fingerprint,
+      };
       appendSession(files, paths.sessions, session);
       if (checkpoint) {
         // What a run that was killed right after this checkpoint still had to do.
         checkpoints.point(checkpoint.step);
         checkpoints.prune(keep);
       }
-      const store = new RunStore(folder, now, files, keep, unlock, { ...offsets, count: checkpoint?.rollouts ?? 0 }, checkpoint?.step);
+      const start = { ...offsets, count: checkpoint?.rollouts ?? 0 };
+      const store = new RunStore(folder, now, asBegun(reader.run), files, keep, unlock, start, checkpoint?.step);
+      if (checkpoint && lost) store.appendEvent({ step: checkpoint.step, kind: "warning", data: { message: lostText(lost) } });
       if (!checkpoint) return { store, messages };
       const { policy, optimizer, roles } = checkpointPaths(checkpoint.folder);
       return { store, resume: { step: checkpoint.step, state: checkpoint.state, policy, optimizer, roles, differs }, messages };
@@ -223,7 +236,7 @@ export class RunStore {
    * call fails, the RunError says so and names the checkpoint that is still there.
    */
   async checkpoint(request: CheckpointRequest): Promise<void> {
-    if (this.good !== undefined && request.step <= this.good) {
+    if (this.good !== undefined && (request.again ? request.step < this.good : request.step <= this.good)) {
       throw new RunError({
         place: this.folder,
         cause: `a checkpoint of step ${request.step} was to follow that of step ${this.good}`,
@@ -232,6 +245,7 @@ export class RunStore {
     }
     try {
       const offsets = this.flush();
+      const logs = { events: this.events.digest(), index: this.index.digest() };
       await this.checkpoints.write(request, () => ({
         step: request.step,
         rollouts: this.rolloutCount,
@@ -239,7 +253,7 @@ export class RunStore {
         fingerprint: this.meta.fingerprint,
         state: request.state,
         score: request.score ?? null,
-        clock: { written: new Date().toISOString(), offsets },
+        clock: { written: new Date().toISOString(), offsets, logs, run: this.begun },
       }));
       this.good = request.step;
       this.checkpoints.point(request.step);
@@ -301,6 +315,27 @@ export class RunStore {
     }
   }
 }
+
+/** The last whole checkpoint, and those that are damaged. Throws RunError where the run cannot go on from it in place, or has lost all that it had. */
+function found(reader: RunReader, files: Files): ReturnType<Checkpoints["lastGood"]> {
+  const { folder, checkpoints, run } = reader;
+  const { checkpoint, damaged } = checkpoints.lastGood();
+  if (checkpoint) {
+    refuseEdited(folder, run, checkpoint);
+    refuseLostEvents(files, folder, checkpoint);
+    return { checkpoint, damaged };
+  }
+  const [last] = damaged;
+  const pointer = files.size(`${checkpoints.folder}/latest`) !== undefined;
+  if (last === undefined && !pointer && files.isFolder(checkpoints.folder)) return { damaged };
+  throw new RunError({
+    place: checkpoints.folder,
+    cause: last === undefined ? "the checkpoints of the run are not there any more" : `no checkpoint of the run is whole (${last.message})`,
+    mend: "put one back from a copy, or start a new run in another folder",
+  });
+}
+
+const lostText = ({ what }: LostRollouts): string => `Rollouts of earlier steps cannot be shown any more, and the run goes on without them: ${what}.`;
 
 /** Gives a lock back after a failure, whose error is the one to be told. */
 function giveBack(unlock: (() => void) | undefined): void {

@@ -1,12 +1,12 @@
 /** A reward that is a function of a TypeScript or JavaScript module. */
-import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { ConfigError } from "../../core/errors.js";
-import { type Json, sha256 } from "../../core/json.js";
+import type { Json } from "../../core/json.js";
 import { loadModule } from "../../core/load.js";
 import { parseOptions, suggestion } from "../../core/options.js";
+import { programHash } from "../../core/program.js";
 import type { Verifier } from "../contract.js";
 import { itemOf, type RewardProblem } from "./item.js";
 import { rewardOptions, verdictOf } from "./result.js";
@@ -36,7 +36,7 @@ export async function moduleVerifier({ module, ...options }: { readonly module: 
   }
   return {
     name: basename(file),
-    version: sha256(readFileSync(file)).slice(0, 12),
+    version: programHash(file).slice(0, 12),
     options: { export: name, range },
     deterministic: true,
     needsReference: false,

@@ -1,11 +1,12 @@
 /** Rewards outside of this program by their names: `command:…`, `python:file.py:function`, `http://…`. */
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { basename, delimiter, isAbsolute, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { ConfigError } from "../../core/errors.js";
-import { type Json, sha256 } from "../../core/json.js";
+import { hashJson, type Json } from "../../core/json.js";
 import { parseOptions } from "../../core/options.js";
+import { isProgram, programFiles, programHash } from "../../core/program.js";
 import type { Verifier } from "../contract.js";
 import { batchedVerifier } from "./batch.js";
 import { serverTransport } from "./http.js";
@@ -75,7 +76,7 @@ function fromCommand(command: string, options: Json, place: string): Verifier {
     throw new ConfigError({ place: `${place}, option cwd`, cause: `there is no folder ${cwd}`, mend: "give one that is there" });
   return batchedVerifier({
     name: "command",
-    version: sha256(command).slice(0, 12),
+    version: hashJson({ command, files: filesNamed(command, cwd) }).slice(0, 12),
     options: { command, range },
     transport: programTransport({
       command,
@@ -105,7 +106,7 @@ function fromPython(name: string, options: Json, place: string): Verifier {
   const bridge = fileURLToPath(new URL("./bridge.py", import.meta.url));
   return batchedVerifier({
     name: `python:${basename(file)}:${called}`,
-    version: sha256(readFileSync(file)).slice(0, 12),
+    version: programHash(file).slice(0, 12),
     options: { function: called, range, completions },
     transport: programTransport({
       command: [interpreter, "-u", bridge, resolve(file), called, completions],
@@ -144,6 +145,13 @@ function fromServer(url: string, options: Json, place: string): Verifier {
     range,
     batch,
   });
+}
+
+/** The files that a command names, by its words: what they say decides rewards as the command does. */
+function filesNamed(command: string, cwd = "."): Json {
+  const words = command.split(/\s+/).map((word) => word.replace(/^["']|["']$/g, ""));
+  const paths = words.filter((word) => /[./]/.test(word)).map((word) => resolve(cwd, word));
+  return Object.fromEntries(paths.filter(isProgram).map((path) => [basename(path), programFiles(path)]));
 }
 
 const shortened = (command: string): string => (command.length > 40 ? `${command.slice(0, 40)}…` : command);
