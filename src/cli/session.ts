@@ -9,6 +9,7 @@ import { startLocal, startOnnx } from "../engine/onnx/start.js";
 import { type EnvironmentHost, startHost } from "../rollout/environment.js";
 import { renderContexts } from "../train/contexts.js";
 import { type NamedModel, namedModel } from "../train/model-name.js";
+import { telling } from "../verify/faults.js";
 import { type JudgePool, startPool } from "../verify/pool.js";
 import { refuseUnlessTotal } from "../verify/probe.js";
 import type { DecoderFlags } from "./measure.js";
@@ -52,7 +53,6 @@ export async function openSession({ model: text, posed, flags, line }: SessionOp
   const { vocabulary, maxPositions } = config;
   const budget = flags.maxTokens ?? posed.maxTokens;
   const { contexts } = renderContexts(problems, tokenizer, { vocabulary, maxTokens: maxPositions }, { max_tokens: budget ?? 1 });
-  await refuseUnlessTotal(problems[0] as Problem, verifier);
   const longest = [...contexts.values()].reduce((most, { ids }) => Math.max(most, ids.length), 0);
   const maxTokens = budget ?? Math.max(1, Math.min(defaultBudget, maxPositions - longest));
   const progress = new Progress(line);
@@ -62,11 +62,14 @@ export async function openSession({ model: text, posed, flags, line }: SessionOp
     await Promise.all(opened.splice(0).map((end) => end()));
   };
   try {
+    progress.waitFor("the verifiers");
+    const started = await startPool({ verifier, workers: source === undefined ? 0 : verifierWorkers, ...(source && { source }) });
+    opened.push(() => started.close());
+    await refuseUnlessTotal(problems[0] as Problem, verifier, (...asked) => started.judge(...asked));
+    const pool = telling(started, verifier.name, (text) => progress.say(text));
     progress.waitFor("the engine");
     const engine = await (threads === undefined ? startLocal(parameterCount(config)) : startOnnx({ engine: { threads } }));
     opened.push(() => engine.close());
-    const pool = await startPool({ verifier, workers: source === undefined ? 0 : verifierWorkers, ...(source && { source }) });
-    opened.push(() => pool.close());
     const environment = posed.environment && (await startHost(posed.environment));
     if (environment) opened.push(() => environment.close());
     progress.waitFor("the model");

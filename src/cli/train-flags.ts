@@ -84,7 +84,11 @@ export function trainOptions(command: Command): Command {
     .option("--seed <number>", "of all randomness (default: 0)", wholeNumber("--seed", 0))
     .option("--threads <count>", "threads of each engine process", wholeNumber("--threads", 1))
     .option("--workers <count>", "engine processes", wholeNumber("--workers", 1))
-    .option("--verifier-workers <count>", "threads that judge; they change no byte (default: 0)", wholeNumber("--verifier-workers", 0))
+    .option(
+      "--verifier-workers <count>",
+      "threads that judge; they change no byte; 0 judges in the main one, where nothing stops a check that hangs (default: 1)",
+      wholeNumber("--verifier-workers", 0),
+    )
     .option("--set <option=value>", "any option by its path, such as eval.greedy=true; may be repeated", (text: string, before: string[] = []) => [
       ...before,
       text,

@@ -5,7 +5,7 @@ import { Worker } from "node:worker_threads";
 
 /** Starts the module `name` beside the module at `here` as a thread. Run from sources, a thread needs the loader that its parent has; options that name one do not reach it. */
 export function startThread(here: string, name: string, data: object): Worker {
-  if (!here.endsWith(".ts")) return new Worker(new URL(`./${name}.js`, here), { workerData: data });
+  if (!here.endsWith(".ts")) return quiet(new Worker(new URL(`./${name}.js`, here), { workerData: data, stdout: true }));
   const loader = pathToFileURL(
     createRequire(import.meta.url)
       .resolve("tsx/esm/api")
@@ -13,5 +13,11 @@ export function startThread(here: string, name: string, data: object): Worker {
   ).href;
   const target = new URL(`./${name}.ts`, here).href;
   const code = `import(${JSON.stringify(loader)}).then((tsx) => { tsx.register(); return import(${JSON.stringify(target)}); });`;
-  return new Worker(code, { workerData: data, eval: true });
+  return quiet(new Worker(code, { workerData: data, eval: true, stdout: true }));
+}
+
+/** What a user's module prints goes to stderr: stdout belongs to the results. */
+function quiet(worker: Worker): Worker {
+  worker.stdout.on("data", (piece: Uint8Array) => process.stderr.write(piece));
+  return worker;
 }

@@ -134,8 +134,15 @@ export const trainConfig = z.strictObject({
   limits: limits.prefault({}),
   seed: z.int().default(0).describe("Seed of all randomness of training."),
   engine: engine.prefault({}),
-  verifier_workers: z.int().min(0).max(256).default(0).describe("Threads that judge; 0: the main one. Their number changes no byte."),
-  verifier_deadline_ms: count.default(30_000).describe("Wall-clock backstop for judging one answer."),
+  verifier_workers: z
+    .int()
+    .min(0)
+    .max(256)
+    .optional()
+    .describe(
+      "Threads that judge, whose number changes no byte; absent: 1, or 0 (the main one) where the verifier is a function of the calling program. With 0 nothing stops a check that loops for ever behind an await.",
+    ),
+  verifier_deadline_ms: count.default(30_000).describe("Wall-clock backstop for judging one answer, which then has no score."),
 });
 
 /** A configuration with every default filled in. */

@@ -5,6 +5,7 @@ import { rewardOf } from "../core/verdict.js";
 import { readStatistics } from "../losses/contract.js";
 import { groupCounts } from "../methods/advantages.js";
 import { type Coefficients, groupsWithoutCoefficient } from "../methods/coefficients.js";
+import { causeOf } from "../verify/faults.js";
 import type { UpdateResult } from "./update.js";
 
 /**
@@ -51,13 +52,18 @@ function causesOf({ batch, rewards }: Coefficients): { [name: string]: number } 
   return { "groups.equal": equal / all, "groups.one_scored": oneScored / all, "groups.unscored": unscored / all };
 }
 
-/** Answers by kind of verdict and, for what was not accepted, by reason. */
+/** Reasons that are counted by their names; a verifier may make up one for each answer. */
+const mostReasons = 32;
+
+/** Answers by kind of verdict and, for what was not accepted, by reason; what is beyond the first 32 reasons counts as `other`. */
 export function verdictsOf(rows: readonly Trajectory[]): { readonly [kind: string]: Json } {
   const kinds: { [kind: string]: number } = { accept: 0, reject: 0, partial: 0, unscored: 0 };
   const reasons: { [reason: string]: number } = {};
   for (const { verdict } of rows) {
     kinds[verdict.kind]++;
-    if ("reason" in verdict) reasons[verdict.reason] = (reasons[verdict.reason] ?? 0) + 1;
+    if (!("reason" in verdict)) continue;
+    const reason = Object.hasOwn(reasons, verdict.reason) || Object.keys(reasons).length < mostReasons ? verdict.reason : "other";
+    reasons[reason] = (reasons[reason] ?? 0) + 1;
   }
   return { ...kinds, reasons };
 }
@@ -73,7 +79,7 @@ export function firstBatchWarning(rows: readonly Trajectory[]): string | undefin
 /** Why N batches in a row taught nothing, and what to do. */
 export function silenceExplained(rows: readonly Trajectory[], batches: number): string {
   const scores = rows.flatMap(({ verdict }) => rewardOf(verdict) ?? []);
-  const start = `${batches} batches in a row brought no signal: in every group all answers have the same score`;
+  const start = `${batches === 1 ? "the only batch" : `${batches} batches in a row`} brought no signal: in every group all answers have the same score`;
   if (scores.length === 0) return `${start}, or none (${topReason(rows)}); mend the verifier or its references`;
   if (scores.every((score) => score === 1))
     return `${start}, in the last batch 1; the problems are too easy for this policy now: give harder ones, or be content`;
@@ -83,10 +89,16 @@ export function silenceExplained(rows: readonly Trajectory[], batches: number): 
   return `${start}; give problems that are solved sometimes, larger groups, or a higher temperature`;
 }
 
-function topReason(rows: readonly Trajectory[]): string {
+/** Of answers with a score where there are any: what has none does not explain the scores. */
+function topReason(all: readonly Trajectory[]): string {
+  const scored = all.filter(({ verdict }) => verdict.kind !== "unscored");
+  const rows = scored.length > 0 ? scored : all;
   const { reasons } = verdictsOf(rows) as { readonly reasons: { readonly [reason: string]: number } };
   const [top] = Object.entries(reasons).sort(([, a], [, b]) => b - a);
-  return top === undefined ? "no reason was given" : `most often: ${top[0]}`;
+  if (top === undefined) return "no reason was given";
+  const first = rows.find(({ verdict }) => "reason" in verdict && verdict.kind === "unscored" && verdict.reason === top[0]);
+  const cause = first && causeOf(first.verdict);
+  return `most often: ${top[0]}${cause === undefined ? "" : `, first because ${cause}`}`;
 }
 
 function mean(values: readonly number[]): number | undefined {

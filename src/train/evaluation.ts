@@ -32,7 +32,12 @@ export interface Evaluated {
 }
 
 /** Measures the policy as it is now. */
-export async function measurePolicy(engine: Engine, parts: EvaluationParts, onProgress: (done: number, total: number) => void): Promise<Evaluated> {
+export async function measurePolicy(
+  engine: Engine,
+  parts: EvaluationParts,
+  onProgress: (done: number, total: number) => void,
+  signal?: AbortSignal,
+): Promise<Evaluated> {
   const { problems, verifier, judges, environment, tokenizer, maxTokens, config } = parts;
   const { samples, temperature, greedy, seed } = config;
   const { metrics, weights, warnings } = await evaluate(engine, {
@@ -47,6 +52,7 @@ export async function measurePolicy(engine: Engine, parts: EvaluationParts, onPr
     greedy,
     maxTokens,
     seed,
+    ...(signal && { signal }),
     onProgress: ({ done, total }) => onProgress(done, total),
   });
   const average = metrics.estimates.find(({ name }) => name === "avg");

@@ -9,7 +9,6 @@ import { dataTask, type Share } from "../tasks/data.js";
 import { placeOfData } from "../tasks/data-options.js";
 import { namedVerifier } from "../verify/catalogue.js";
 import { type Verifier, verifierId } from "../verify/contract.js";
-import { refuseUnlessTotal } from "../verify/probe.js";
 import type { VerifierSource } from "../verify/source.js";
 import { byProfile } from "./by-profile.js";
 import { drawnProblems, type Part, partOf, type TrainConfig } from "./config.js";
@@ -79,7 +78,6 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
   }
   checkReferences(problems, judge.verifier, placeOf(config));
   checkKeys(problems, placeOf(config));
-  await refuseUnlessTotal(problems[0] as Problem, judge.verifier);
   const maxTokens = config.max_tokens ?? task.maxTokens;
   if (maxTokens === undefined) {
     throw new ConfigError({
@@ -170,7 +168,6 @@ async function evaluationInputs(config: TrainConfig, task: Task, judge: Judge, n
   const problems = source.problems("eval", Math.min(config.eval.problems, size), config.eval.seed);
   checkReferences(problems, own.verifier, place);
   checkKeys(problems, place);
-  await refuseUnlessTotal(problems[0] as Problem, own.verifier);
   return { problems, ...own, conversational: source.environment !== undefined };
 }
 

@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { snapshot } from "../../test/support/run-writer.js";
 import { options, successor, tablePolicy, tokenizer } from "../../test/support/tabular.js";
+import * as throwing from "../../test/support/throwing.js";
 import { TableEngine } from "../engine/table/engine.js";
+
 import { defineTask } from "../tasks/define.js";
 import { RunReader } from "./store/reader.js";
 import { train } from "./train.js";
@@ -125,6 +127,59 @@ describe("a run stops by itself", () => {
       eval: { every: 1, problems: 2, greedy: true, on_failure: "stop" },
     });
     await expect(train(strict)).rejects.toThrow("the sampler is away");
+  });
+});
+
+describe("a verifier that fails", () => {
+  const failing = (verify: (input: { response: string }) => unknown) => judged(verify as never);
+  async function told(verify: (input: { response: string }) => unknown) {
+    const messages: string[] = [];
+    const run = options(await tablePolicy(), {
+      task: failing(verify),
+      steps: 2,
+      onProgress: (progress) => progress.kind === "message" && messages.push(progress.text),
+    });
+    return { result: await train(run), messages };
+  }
+
+  it("is told when it first does, with its message, file and line, and at the end of a run that learnt nothing", async () => {
+    const { result, messages } = await told(throwing.verify);
+    expect(messages[0]).toMatch(
+      /^verifier judged, .*test\/support\/throwing\.ts:6: verifier-failed \(TypeError: no such field\); answers without a score are left out$/,
+    );
+    expect(messages.filter((text) => text.startsWith("verifier judged"))).toHaveLength(1);
+    expect(messages[1]).toBe("no answer of the first batch has a score (most often: verifier-failed, first because TypeError: no such field)");
+    expect(result.reason).toBe("no-signal");
+    expect(result.message).toMatch(
+      /^2 steps are done, and nothing was learnt: 2 batches in a row brought no signal: .*TypeError: no such field\); mend the verifier/,
+    );
+  });
+
+  it.each([
+    [undefined, "it returned undefined, not true, false or a verdict"],
+    ["true", 'it returned the text "true", not true, false or a verdict'],
+  ])("by returning %j is told too", async (value, sentence) => {
+    const { messages } = await told(({ response }) => (response === "" ? false : value));
+    expect(messages[0]).toContain(sentence);
+  });
+
+  it("is stopped at its deadline where it is a function of this program that loops for ever", async () => {
+    const run = options(await tablePolicy(), {
+      task: judged(({ response }) => {
+        if (response.startsWith("1")) for (;;);
+        return response.includes("1");
+      }),
+      verifier_deadline_ms: 50,
+      steps: 3,
+    });
+    await train(run);
+    expect(events(run.out).map(({ kind }) => kind)).toContain("nonreplayable");
+  });
+
+  it("and judges on a thread that can be ended, unless it is told otherwise", async () => {
+    const run = options(await tablePolicy(), { task: "test/support/looping-task.ts", verifier_deadline_ms: 300, steps: 1, problems: 1, group: 2 });
+    await train(run);
+    expect(events(run.out).map(({ kind }) => kind)).toContain("nonreplayable");
   });
 });
 

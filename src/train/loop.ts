@@ -24,7 +24,7 @@ export interface LoopParts extends StepParts {
   /** What the `start` event says. */
   readonly start: { readonly [name: string]: Json };
   /** Absent: no evaluations. */
-  readonly evaluate?: (onProgress: (done: number, total: number) => void) => Promise<Evaluated>;
+  readonly evaluate?: (onProgress: (done: number, total: number) => void, signal: AbortSignal | undefined) => Promise<Evaluated>;
   /** Puts the tokenizer's files beside saved weights. */
   readonly saveTokenizer: (folder: string) => Promise<void>;
   /** The policy's parameter set, and those of roles that learn. */
@@ -36,7 +36,7 @@ export interface LoopParts extends StepParts {
   readonly signal?: AbortSignal;
 }
 
-/** Why a run ended: all steps done, `signal` aborted, or batch after batch without signal. */
+/** Why a run ended: all steps done, `signal` aborted, or batch after batch without signal (or all of a short run without any score). */
 export type EndReason = "done" | "interrupted" | "no-signal";
 
 export interface LoopEnd {
@@ -63,7 +63,7 @@ export async function runLoop(parts: LoopParts): Promise<LoopEnd> {
       store.appendEvent({
         step: state.step,
         kind: "end",
-        data: { reason, message: json.message, ...(error instanceof TouchstoneError ? { data: json.data } : {}) },
+        data: { reason, message: withinRun(String(json.message), store.folder), ...(error instanceof TouchstoneError ? { data: json.data } : {}) },
       });
     } catch {
       // The error to be told is the first one; a log that cannot be written has told its own.
@@ -72,6 +72,9 @@ export async function runLoop(parts: LoopParts): Promise<LoopEnd> {
   }
 }
 
+/** A message as a run keeps it: its folder may be moved, so it is not named. */
+const withinRun = (message: string, folder: string): string => message.replaceAll(`${folder}/`, "").replaceAll(folder, "this run");
+
 async function steps(parts: LoopParts): Promise<{ reason: EndReason; message: string }> {
   const { config, store, state, signal, onProgress } = parts;
   if (!parts.resumed) {
@@ -79,12 +82,17 @@ async function steps(parts: LoopParts): Promise<{ reason: EndReason; message: st
     await setUp(parts, 0);
     const score = evaluationDue(parts, 0) ? await evaluateNow(parts) : undefined;
     await checkpoint(parts, score);
+  } else if (state.evaluationDue) {
+    const score = await evaluateNow(parts);
+    if (!state.evaluationDue) await checkpoint(parts, score, true);
   }
+  let last: StepReport | undefined;
   while (state.step < config.steps && state.stage < parts.stages.length) {
     if (signal?.aborted) return interrupted(parts);
     const starved = parts.judges.starved;
     const clocked = parts.lab.environment?.clocked ?? 0;
     const report = await runStep(ofStage(parts), state.step + 1, state);
+    last = report;
     await parts.followRoles(state.step + 1);
     finish(parts, report, parts.judges.starved - starved, (parts.lab.environment?.clocked ?? 0) - clocked);
     await endStage(parts, report);
@@ -95,8 +103,17 @@ async function steps(parts: LoopParts): Promise<{ reason: EndReason; message: st
     if (silent) return { reason: "no-signal", message: `stopped after step ${state.step}: ${silenceExplained(report.coefficients.rows, state.silent)}` };
     onProgress({ kind: "step", step: state.step, steps: config.steps, metrics: report.metrics, clock: report.clock });
   }
-  const stopped = state.step < config.steps ? `the last of ${parts.stages.length} stages ended after step ${state.step}` : `${config.steps} steps are done`;
-  return { reason: "done", message: stopped };
+  if (state.evaluationDue) return interrupted(parts);
+  const stopped =
+    state.step < config.steps
+      ? `the last of ${parts.stages.length} stages ended after step ${state.step}`
+      : config.steps === 1
+        ? "1 step is done"
+        : `${config.steps} steps are done`;
+  if (last === undefined || state.updates > 0) return { reason: "done", message: stopped };
+  const { rows } = last.coefficients;
+  const reason = rows.every(({ verdict }) => verdict.kind === "unscored") ? "no-signal" : "done";
+  return { reason, message: `${stopped}, and nothing was learnt: ${silenceExplained(rows, state.step)}` };
 }
 
 /** What a step works with, of the stage that the run is in. */
@@ -136,11 +153,17 @@ async function setUp(parts: LoopParts, done: number): Promise<void> {
 async function interrupted(parts: LoopParts): Promise<{ reason: EndReason; message: string }> {
   const { state, config, store } = parts;
   if (store.lastCheckpoint !== state.step) await checkpoint(parts, undefined);
-  return { reason: "interrupted", message: `interrupted after step ${state.step} of ${config.steps}; go on with: touchstone train --resume ${store.folder}` };
+  // Behind the checkpoint, so that a resumed run has the events of one that was not interrupted.
+  if (state.evaluationDue) store.appendEvent({ step: state.step, kind: "warning", data: { message: `the evaluation after step ${state.step} was cut short` } });
+  const cut = state.evaluationDue ? ", while it was evaluated" : "";
+  return {
+    reason: "interrupted",
+    message: `interrupted after step ${state.step} of ${config.steps}${cut}`,
+  };
 }
 
 /** Writes a finished step and makes it count. */
-function finish({ store, cells, state }: LoopParts, report: StepReport, starved: number, clocked: number): void {
+function finish({ store, cells, state, onProgress }: LoopParts, report: StepReport, starved: number, clocked: number): void {
   const step = state.step + 1;
   store.appendRollouts(step, report.coefficients.batch.groups, report.extraOf);
   store.appendEvent({ step, kind: "step", data: report.data, clock: report.clock });
@@ -153,7 +176,10 @@ function finish({ store, cells, state }: LoopParts, report: StepReport, starved:
     store.appendEvent({ step, kind: "nonreplayable", data: { reason: "environment-deadline", count: clocked, message } });
   }
   const warning = step === 1 ? firstBatchWarning(report.coefficients.rows) : undefined;
-  if (warning !== undefined) store.appendEvent({ step, kind: "warning", data: { message: warning } });
+  if (warning !== undefined) {
+    store.appendEvent({ step, kind: "warning", data: { message: warning } });
+    onProgress({ kind: "message", text: warning });
+  }
   cells.commit();
   state.step = step;
   state.updates = report.updates;
@@ -168,21 +194,26 @@ function evaluationDue(parts: LoopParts, step: number): boolean {
   return ends || (step > 0 && step % config.eval.every === 0);
 }
 
-/** The score of the policy as it is; a failure is recorded and, unless the run says otherwise, survived. What cannot be recorded stops the run. */
+/** The score of the policy as it is. An interruption cuts it short, and leaves it due; a failure is recorded and, unless the run says otherwise, survived. What cannot be recorded stops the run. */
 async function evaluateNow(parts: LoopParts): Promise<number | undefined> {
-  const { store, state, onProgress, lab } = parts;
+  const { store, state, onProgress, lab, signal } = parts;
   onProgress({ kind: "await", what: "evaluation" });
   const start = performance.now();
   let result: Evaluated;
   try {
-    result = (await parts.evaluate?.((done, total) => onProgress({ kind: "await", what: "evaluation", done, total }))) as Evaluated;
+    result = (await parts.evaluate?.((done, total) => onProgress({ kind: "await", what: "evaluation", done, total }), signal)) as Evaluated;
   } catch (error) {
+    if (signal?.aborted) {
+      state.evaluationDue = true;
+      return undefined;
+    }
     if (parts.config.eval.on_failure === "stop") throw error;
     const message = `the evaluation failed and training goes on: ${error instanceof Error ? error.message : String(error)}`;
     store.appendEvent({ step: state.step, kind: "warning", data: { message } });
     onProgress({ kind: "message", text: message });
     return undefined;
   }
+  state.evaluationDue = false;
   lab.ledger.book("sampled", "evaluation", result.tokens);
   state.evaluation = result.numbers;
   store.appendEvent({ step: state.step, kind: "evaluation", data: result.data, clock: { ms: performance.now() - start } });
@@ -191,7 +222,8 @@ async function evaluateNow(parts: LoopParts): Promise<number | undefined> {
   return result.score;
 }
 
-async function checkpoint({ engine, store, cells, state, lab, saveTokenizer, saveRoles, onProgress }: LoopParts, score: number | undefined): Promise<void> {
+async function checkpoint(parts: LoopParts, score: number | undefined, again = false): Promise<void> {
+  const { engine, store, cells, state, lab, saveTokenizer, saveRoles, onProgress } = parts;
   onProgress({ kind: "await", what: "the checkpoint" });
   await store.checkpoint({
     step: state.step,
@@ -203,6 +235,7 @@ async function checkpoint({ engine, store, cells, state, lab, saveTokenizer, sav
     saveOptimizer: (file) => engine.weights.saveOptimizer(policySet, file),
     ...(saveRoles ? { saveRoles } : {}),
     ...(score === undefined ? {} : { score }),
+    ...(again ? { again } : {}),
   });
   onProgress({ kind: "checkpoint", step: state.step });
 }

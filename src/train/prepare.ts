@@ -4,6 +4,7 @@ import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import { isModulePath } from "../core/load.js";
 import { parseOptions } from "../core/options.js";
+import type { Problem } from "../core/problem.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { Engine, ModelInfo } from "../engine/contract.js";
 import type { AnyMethod } from "../methods/catalogue.js";
@@ -15,8 +16,9 @@ import { type EnvironmentHost, startHost } from "../rollout/environment.js";
 import type { Task } from "../tasks/contract.js";
 import { withPaths } from "../tasks/data-options.js";
 import { verifierFrom } from "../verify/catalogue.js";
-import type { JudgePool } from "../verify/pool.js";
-import { startPool } from "../verify/pool.js";
+import { telling } from "../verify/faults.js";
+import { type JudgePool, startPool } from "../verify/pool.js";
+import { refuseUnlessTotal } from "../verify/probe.js";
 import { type Part, partOf, type TrainConfig, type TrainConfigInput, trainConfig } from "./config.js";
 import { type Contexts, renderContexts } from "./contexts.js";
 import { type EngineForm, engineForm, limitsOf, refuseUnlessRoom, startEngine } from "./engines.js";
@@ -118,6 +120,16 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
       for (const { path } of roles.others) if (path !== config.model) await limitsOf(config.engine.name, path);
       await refuseUnlessRoom(config, longestPrompt(inputs, tokenizer), roles.others);
     }
+    onProgress({ kind: "await", what: "the verifiers" });
+    const pool = async ({ verifier, source, problems }: Pick<Inputs, "verifier" | "source" | "problems">): Promise<JudgePool> => {
+      const workers = config.verifier_workers === undefined ? {} : { workers: config.verifier_workers };
+      const started = await startPool({ verifier, ...(source ? { source } : {}), ...workers, deadlineMs: config.verifier_deadline_ms });
+      closing.push(() => started.close());
+      await refuseUnlessTotal(problems[0] as Problem, verifier, (...asked) => started.judge(...asked));
+      return telling(started, verifier.name, (text) => onProgress({ kind: "message", text }));
+    };
+    const judges = await pool(inputs);
+    const evaluationJudges = inputs.evaluation && (inputs.evaluation.verifier === inputs.verifier ? judges : await pool(inputs.evaluation));
     onProgress({ kind: "await", what: "the engine" });
     const engine = given.engine ?? (await startEngine(config));
     if (given.engine === undefined) closing.push(() => engine.close());
@@ -129,14 +141,6 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
     const loaded = new Set(["policy", ...roles.others.map(({ name }) => name)]);
     const differences = checkNeeds(composed, engine.info, loaded);
     const rules = stages.map(({ resolved }) => ruleOf(resolved, engine.info, config, (set) => rateOf(roles, set, config.lr)));
-    onProgress({ kind: "await", what: "the verifiers" });
-    const pool = async ({ verifier, source }: Pick<Inputs, "verifier" | "source">): Promise<JudgePool> => {
-      const judges = await startPool({ verifier, ...(source ? { source } : {}), workers: config.verifier_workers, deadlineMs: config.verifier_deadline_ms });
-      closing.push(() => judges.close());
-      return judges;
-    };
-    const judges = await pool(inputs);
-    const evaluationJudges = inputs.evaluation && (inputs.evaluation.verifier === inputs.verifier ? judges : await pool(inputs.evaluation));
     const environment = inputs.environment && (await startHost(inputs.environment));
     if (environment) closing.push(() => environment.close());
     const fingerprint = {

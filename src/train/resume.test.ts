@@ -65,11 +65,41 @@ describe("a resumed run is the run that was never interrupted, byte for byte", (
     ["after step 2, with problems of the epoch left", (kind: string, step: number) => kind === "step" && step === 2],
     ["at the end of an epoch", (kind: string, step: number) => kind === "step" && step === 3],
     ["between checkpoints", (kind: string, step: number) => kind === "step" && step === 5],
+    ["while the start is evaluated", (_: string, step: number, what?: string) => step === 0 && what === "evaluation"],
+    ["while step 3 is evaluated", (_: string, step: number, what?: string) => step === 2 && what === "evaluation"],
+    ["while the last step is evaluated", (_: string, step: number, what?: string) => step === 5 && what === "evaluation"],
   ])("%s", async (_, test) => {
     const folder = await interruptedWhen(test);
     const result = await resume(folder, { task: successor() });
     expect(result).toMatchObject({ reason: "done", steps });
     same(folder);
+  });
+
+  it("where an evaluation was cut short after some of its answers, which is recorded", async () => {
+    const controller = new AbortController();
+    const evaluated: number[] = [];
+    const run = settings({
+      engine: new TableEngine(),
+      signal: controller.signal,
+      eval: { every: 3, problems: 4, samples: 50 },
+      onProgress: (progress) => {
+        if (progress.kind !== "await" || progress.what !== "evaluation" || progress.done === undefined) return;
+        evaluated.push(progress.done);
+        if (progress.done === 3) controller.abort();
+      },
+    });
+    expect(await train(run)).toMatchObject({
+      reason: "interrupted",
+      message: expect.stringContaining("interrupted after step 0 of 6, while it was evaluated"),
+    });
+    expect(Math.max(...evaluated)).toBeLessThan(200);
+    const said = [...RunReader.open(run.out).events()].map(({ kind, data }) => `${kind} ${String(data.message)}`);
+    expect(said).toContain("warning the evaluation after step 0 was cut short");
+    await resume(run.out, { task: successor() });
+    const full = settings({ eval: { every: 3, problems: 4, samples: 50 } });
+    await train(full);
+    const [is, expected] = [snapshot(run.out), snapshot(full.out)];
+    expect(Object.keys(expected).filter((path) => is[path] !== expected[path])).toEqual([]);
   });
 
   it("after the last step there is nothing left to do, and nothing changes", async () => {

@@ -19,6 +19,8 @@ export interface RunState {
   stageStart: number;
   /** Numbers of the last evaluation, under `eval.`. */
   evaluation: { readonly [name: string]: number };
+  /** The evaluation after this step was cut short by an interruption: a resumed run makes it first. */
+  evaluationDue: boolean;
 }
 
 interface StoredState {
@@ -28,11 +30,21 @@ interface StoredState {
   readonly stage: number;
   readonly stageStart: number;
   readonly evaluation: { readonly [name: string]: number };
+  readonly evaluationDue?: true;
   readonly cells: { readonly [method: string]: Json };
   readonly ledger: Json;
 }
 
-export const freshState = (): RunState => ({ step: 0, updates: 0, weights: undefined, silent: 0, stage: 0, stageStart: 0, evaluation: {} });
+export const freshState = (): RunState => ({
+  step: 0,
+  updates: 0,
+  weights: undefined,
+  silent: 0,
+  stage: 0,
+  stageStart: 0,
+  evaluation: {},
+  evaluationDue: false,
+});
 
 /** The state as a checkpoint stores it. */
 export function stateToJson(state: RunState, cells: Cells, ledger: Ledger): Json {
@@ -43,6 +55,7 @@ export function stateToJson(state: RunState, cells: Cells, ledger: Ledger): Json
     stage: state.stage,
     stageStart: state.stageStart,
     evaluation: { ...state.evaluation },
+    ...(state.evaluationDue ? { evaluationDue: true } : {}),
     cells: cells.toJson(),
     ledger: ledger.toJson(),
   };
@@ -60,6 +73,6 @@ export function stateFromJson(step: number, json: Json, cells: Cells, ledger: Le
   }
   cells.restore(stored.cells);
   ledger.restore(stored.ledger);
-  const { updates, weights, silent, stage, stageStart, evaluation } = stored;
-  return { step, updates, weights: weights ?? undefined, silent, stage, stageStart, evaluation };
+  const { updates, weights, silent, stage, stageStart, evaluation, evaluationDue = false } = stored;
+  return { step, updates, weights: weights ?? undefined, silent, stage, stageStart, evaluation, evaluationDue };
 }

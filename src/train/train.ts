@@ -108,7 +108,7 @@ async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolea
     const last = store.lastCheckpoint ?? 0;
     result = {
       reason: end.reason,
-      message: end.message,
+      message: end.reason === "interrupted" ? `${end.message}; ${goOn(prepared.config.out)}` : end.message,
       folder: prepared.config.out,
       steps: state.step,
       updates: state.updates,
@@ -122,6 +122,9 @@ async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolea
   await close();
   return result;
 }
+
+/** How a run that was interrupted goes on. Said where it is shown and not stored: its folder may be moved. */
+export const goOn = (folder: string): string => `go on with: touchstone train --resume ${folder}`;
 
 /** What all steps of a run share. */
 export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () => number): LabParts {
@@ -148,7 +151,7 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
   const saveRoles = saverOf(engine, prepared.roles);
   const evaluate =
     evaluation && evaluationJudges
-      ? (onProgress: (done: number, total: number) => void) =>
+      ? (onProgress: (done: number, total: number) => void, signal: AbortSignal | undefined) =>
           measurePolicy(
             engine,
             {
@@ -161,6 +164,7 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
               config: config.eval,
             },
             onProgress,
+            signal,
           )
       : undefined;
   return {

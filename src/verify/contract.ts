@@ -2,7 +2,9 @@
  * The verifier contract. A verifier judges one response: pure (unless it says otherwise), total (any string gives a
  * verdict), and bounded in its work. It is known by name, version and options, whose hash goes into every record.
  */
+import { userFrame } from "../core/frames.js";
 import { hashJson, type Json } from "../core/json.js";
+import { describeThrown } from "../core/load.js";
 import type { Problem } from "../core/problem.js";
 import { type Finding, reject, unscored, type Verdict } from "../core/verdict.js";
 
@@ -71,10 +73,23 @@ const kinds: ReadonlySet<unknown> = new Set(["accept", "reject", "partial", "uns
 
 /** What keeps a value from being a verdict. */
 export function faultOfVerdict(value: unknown): string | undefined {
-  if (typeof value !== "object" || value === null || !kinds.has((value as Verdict).kind)) return `it returned ${String(value)} instead of a verdict`;
+  if (typeof value !== "object" || value === null || !kinds.has((value as Verdict).kind)) return `it returned ${shown(value)}, not true, false or a verdict`;
   const verdict = value as Verdict;
   if (verdict.kind === "partial" && !(verdict.score > 0 && verdict.score < 1)) return `it returned a partial score of ${verdict.score}`;
   return verdict.reward === undefined || Number.isFinite(verdict.reward) ? undefined : `it returned a reward of ${verdict.reward}`;
+}
+
+/** A reason is a name that answers are counted by, not a text of any length. */
+const longestReason = 120;
+
+function bounded(verdict: Verdict): Verdict {
+  if (!("reason" in verdict) || String(verdict.reason).length <= longestReason) return verdict;
+  return { ...verdict, reason: `${String(verdict.reason).slice(0, longestReason)}…` };
+}
+
+function shown(value: unknown): string {
+  if (typeof value === "string") return `the text ${JSON.stringify(value.length > 60 ? `${value.slice(0, 60)}…` : value)}`;
+  return typeof value === "object" && value !== null ? `${Array.isArray(value) ? "a list" : "an object"} that is none` : String(value);
 }
 
 /**
@@ -91,8 +106,9 @@ export async function judge(verifier: Verifier, problem: Problem, response: stri
     if (fault !== undefined) return unscored("bad-reference", { evidence: { fault } });
     const verdict: unknown = await verifier.verify({ reference: known ? answer : null, response, problem, truncated });
     const wrong = faultOfVerdict(verdict);
-    return wrong === undefined ? (verdict as Verdict) : unscored("verifier-failed", { evidence: { verifier: verifier.name, message: wrong } });
+    return wrong === undefined ? bounded(verdict as Verdict) : unscored("verifier-failed", { evidence: { verifier: verifier.name, message: wrong } });
   } catch (error) {
-    return unscored("verifier-failed", { evidence: { verifier: verifier.name, message: error instanceof Error ? error.message : String(error) } });
+    const at = userFrame(error);
+    return unscored("verifier-failed", { evidence: { verifier: verifier.name, message: describeThrown(error), ...(at !== undefined && { at }) } });
   }
 }

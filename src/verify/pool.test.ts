@@ -57,7 +57,7 @@ describe("a pool of verifiers", () => {
     const source = moduleSource();
     const pool = await startPool({ verifier: await loadVerifier(source), source, workers: 2 });
     const [lost, fine] = await Promise.all([pool.judge(problem("1"), "die", false), pool.judge(problem("1"), "2", false)]);
-    expect(lost).toMatchObject({ kind: "unscored", reason: "worker-lost" });
+    expect(lost).toMatchObject({ kind: "unscored", reason: "worker-lost", evidence: { message: "its thread was ended, as by process.exit(3)" } });
     expect(fine.kind).toBe("reject");
     await pool.close();
   });
@@ -66,6 +66,30 @@ describe("a pool of verifiers", () => {
     const { verifier } = await namedVerifier("exact");
     const pool = await startPool({ verifier: { ...verifier, verify: () => new Promise(() => undefined) }, workers: 0, deadlineMs: 20 });
     expect(await pool.judge(problem("1"), "1", false)).toMatchObject({ kind: "unscored", reason: "starved" });
+  });
+
+  it("stops in this thread a verifier that never comes back", async () => {
+    const { verifier } = await namedVerifier("exact");
+    const loop = (): never => {
+      for (;;);
+    };
+    const pool = await startPool({ verifier: { ...verifier, verify: loop }, deadlineMs: 50 });
+    const verdicts = await Promise.all([pool.judge(problem("1"), "1", false), pool.judge(problem("1"), "2", false)]);
+    expect(verdicts).toMatchObject([{ reason: "starved" }, { reason: "starved" }]);
+    expect(pool.starved).toBe(2);
+  });
+
+  it("has one worker where it is not told how many and a module has the verifier", async () => {
+    const source = moduleSource();
+    const pool = await startPool({ verifier: await loadVerifier(source), source, deadlineMs: 400 });
+    expect(await pool.judge(problem("1"), "loop", false)).toMatchObject({ kind: "unscored", reason: "starved" });
+    await pool.close();
+  });
+
+  it("cuts a reason that is a whole text", async () => {
+    const { verifier } = await namedVerifier("exact");
+    const pool = await startPool({ verifier: { ...verifier, verify: () => ({ kind: "reject", reason: "x".repeat(1e6) }) } });
+    expect(await pool.judge(problem("1"), "1", false)).toMatchObject({ reason: `${"x".repeat(120)}…` });
   });
 
   it("refuses workers for a verifier that is a function of the program, and a module that makes another verifier", async () => {

@@ -5,10 +5,13 @@
  */
 import type { Worker } from "node:worker_threads";
 import { ConfigError } from "../core/errors.js";
+import { userFrame } from "../core/frames.js";
+import { describeThrown } from "../core/load.js";
 import type { Problem } from "../core/problem.js";
 import { startThread } from "../core/thread.js";
 import { unscored, type Verdict } from "../core/verdict.js";
 import { type External, judge, type Verifier, verifierId } from "./contract.js";
+import { guarded } from "./guard.js";
 import type { VerifierSource } from "./source.js";
 import type { Answer, Job } from "./worker.js";
 
@@ -16,8 +19,8 @@ export interface PoolOptions {
   readonly verifier: Verifier;
   /** Where workers find the same verifier; needed when there are any. */
   readonly source?: VerifierSource;
-  /** Worker threads; 0 judges in the calling thread, where only a verifier that awaits can be given up on. */
-  readonly workers: number;
+  /** Worker threads; 0 judges in the calling thread, where a loop behind an `await` cannot be stopped. Default: 1, and 0 without a source. */
+  readonly workers?: number;
   /** Wall-clock backstop for one response. Default 30,000. */
   readonly deadlineMs?: number;
 }
@@ -35,7 +38,8 @@ const startMs = 60_000;
 
 /** Starts a pool; resolves once every worker has made the verifier. Throws ConfigError when one cannot. */
 export async function startPool(options: PoolOptions): Promise<JudgePool> {
-  const { verifier, source, workers, deadlineMs = defaultDeadlineMs } = options;
+  const { verifier, source, deadlineMs = defaultDeadlineMs } = options;
+  const workers = options.workers ?? (source === undefined ? 0 : 1);
   // A program outside is a process of its own, and many answers at once are what it is good at.
   if (verifier.external !== undefined) return new Outside(verifier, verifier.external);
   if (workers === 0) return new InProcess(verifier, deadlineMs);
@@ -72,7 +76,8 @@ class InProcess implements JudgePool {
     const late = new Promise<undefined>((resolve) => {
       timer = setTimeout(() => resolve(undefined), this.deadlineMs);
     });
-    const verdict = await Promise.race([judge(this.verifier, problem, response, truncated), late]);
+    const judged = guarded(() => judge(this.verifier, problem, response, truncated), this.deadlineMs, undefined);
+    const verdict = await Promise.race([judged, late]);
     clearTimeout(timer);
     if (verdict !== undefined) return { ...verdict, elapsedMs: performance.now() - start };
     this.starved++;
@@ -119,6 +124,8 @@ interface Thread {
   readonly worker: Worker;
   current: Waiting | undefined;
   timer: ReturnType<typeof setTimeout> | undefined;
+  /** What ended it. */
+  fault: { readonly message: string; readonly at?: string } | undefined;
 }
 
 class Threads implements JudgePool {
@@ -154,7 +161,7 @@ class Threads implements JudgePool {
   /** Starts a worker and takes it into service once its verifier is the one that is meant. */
   private async add(): Promise<void> {
     const worker = startThread(import.meta.url, "worker", { source: this.source });
-    const thread: Thread = { worker, current: undefined, timer: undefined };
+    const thread: Thread = { worker, current: undefined, timer: undefined, fault: undefined };
     this.threads.add(thread);
     try {
       await this.ready(worker);
@@ -167,8 +174,14 @@ class Threads implements JudgePool {
       if ("id" in answer) this.finish(thread, answer.verdict);
     });
     // Whatever ends a worker, its job is tried once more elsewhere, and the pool keeps its size.
-    worker.on("error", () => undefined);
-    worker.once("exit", () => this.lose(thread));
+    worker.on("error", (error: unknown) => {
+      const at = userFrame(error);
+      thread.fault = { message: `its thread ended on an error: ${describeThrown(error)}`, ...(at !== undefined && { at }) };
+    });
+    worker.once("exit", (code) => {
+      thread.fault ??= { message: `its thread was ended, as by process.exit(${code})` };
+      this.lose(thread);
+    });
     this.idle.push(thread);
     this.dispatch();
   }
@@ -195,7 +208,7 @@ class Threads implements JudgePool {
         }),
       );
       worker.once("error", (error: Error) => settle(() => reject(fault(error.message))));
-      worker.once("exit", () => settle(() => reject(fault("it ended at once"))));
+      worker.once("exit", (code) => settle(() => reject(fault(`it ended at once, as by process.exit(${code})`))));
     });
   }
 
@@ -240,7 +253,7 @@ class Threads implements JudgePool {
     }
     if (current !== undefined) {
       current.lost++;
-      if (current.lost > 1) current.resolve(unscored("worker-lost"));
+      if (current.lost > 1) current.resolve(unscored("worker-lost", { evidence: { ...thread.fault } }));
       else this.queue.unshift(current);
     }
     this.add().catch((error: unknown) => this.abandon(error));
