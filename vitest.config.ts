@@ -6,6 +6,7 @@ const minute = 60_000;
 export default defineConfig({
   test: {
     pool: "forks",
+    globalSetup: "test/support/temporary.ts",
     projects: [
       {
         extends: true,

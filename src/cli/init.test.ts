@@ -39,7 +39,7 @@ describe("touchstone init", () => {
     const trained = JSON.parse((await shell(train as string, " --steps 2 --json")).stdout);
     expect(trained).toMatchObject({ reason: "done", steps: 2, updates: 2, evaluation: { "eval.score": expect.any(Number) } });
     expect((await shell(look as string)).stdout).toMatch(/problem .*, reference "\d{4}"\n {2}user\n {4}\d{4}\n/);
-  });
+  }, 180_000);
 
   it("has a test that finds a wrong verifier", async () => {
     expect((await project.touchstone("init", "lax", "--json")).code).toBe(0);
