@@ -84,6 +84,8 @@ describe("an engine's process", () => {
     const engine = await started();
     if (!(engine instanceof RemoteEngine)) throw new Error("one worker is one process");
     const expected = await engine.score([sequence]);
+    // Its own group, so that a terminal's Ctrl-C does not reach it before it has handlers.
+    if (process.platform === "linux") expect((await readFile(`/proc/${engine.pid}/stat`, "utf8")).split(") ")[1].split(" ")[2]).toBe(String(engine.pid));
     for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.kill(engine.pid, signal);
     expect(await engine.score([sequence])).toStrictEqual(expected);
     await engine.close();

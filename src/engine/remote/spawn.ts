@@ -87,6 +87,8 @@ class EngineProcess {
     ];
     this.process = spawn(process.execPath, [...flags, entry, ...(options.args ?? [])], {
       stdio: ["pipe", "pipe", "pipe", "ipc"],
+      // A group of its own: what a terminal sends to the parent's must not end a child that has no handler yet. Its pipe ends it with the parent.
+      detached: process.platform !== "win32",
       env: { ...allocatorSettings(totalmem(), options.workers ?? 1), ...process.env, ...options.env, [socketVariable]: this.socket },
     });
     this.ended = new Promise((resolve) => {
