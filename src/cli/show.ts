@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import type { Json } from "../core/json.js";
 import { RunReader } from "../train/store/reader.js";
+import { goOn } from "../train/train.js";
 import { curve } from "./curve.js";
 import { colours, print, table } from "./output.js";
 import { duration } from "./progress.js";
@@ -47,7 +48,7 @@ function read(reader: RunReader): Seen {
       seen.steps.push({ step, metrics, verdicts: of.verdicts ?? {}, ms: Number((clock as { readonly ms?: number }).ms ?? 0) });
     }
     if (kind === "evaluation" && Array.isArray(of.estimates)) seen.evaluations.push({ step, estimates: of.estimates as unknown as Estimated[] });
-    if (kind === "end") seen.end = String(of.message);
+    if (kind === "end") seen.end = of.reason === "interrupted" ? `${String(of.message)}; ${goOn(reader.folder)}` : String(of.message);
   }
   return seen;
 }

@@ -27,12 +27,12 @@ export function moduleUrl(path: string, folder: string, place: string): string {
   return pathToFileURL(whole).href;
 }
 
-/** Imports a module by URL. Throws ConfigError with the file and line where it cannot be compiled, or throws while it is loaded. */
-export async function loadModule(url: string): Promise<Exports> {
+/** Imports a module by URL; `anew`: it and what it imports by relative paths run again. Throws ConfigError with the file and line where it cannot be compiled, or throws while it is loaded. */
+export async function loadModule(url: string, anew = false): Promise<Exports> {
   // Our own sources are loaded by whatever loads us, so that each of our modules exists once.
   if (url.startsWith(new URL("..", import.meta.url).href)) return (await import(url)) as Exports;
   const path = fileURLToPath(url);
-  const jiti = createJiti(import.meta.url, { virtualModules: { "touchstone-rl": await import(entry) } });
+  const jiti = createJiti(import.meta.url, { moduleCache: !anew, virtualModules: { "touchstone-rl": await import(entry) } });
   try {
     return (await jiti.import(path)) as Exports;
   } catch (error) {

@@ -13,8 +13,8 @@ const modules: { readonly [name: string]: string } = { calculator: "./calculator
 /** Names of the tasks that come with Touchstone. */
 export const taskNames: readonly string[] = Object.keys(modules);
 
-/** A task with its options, and where worker threads find its verifier. `folder`: where a relative path begins. */
-export async function namedTask(name: string, options: Json = {}, folder = ".", place = "task"): Promise<{ task: Task; source: VerifierSource }> {
+/** A task with its options, and where worker threads find its verifier. `folder`: where a relative path begins; `anew`: a module of one's own runs again. */
+export async function namedTask(name: string, options: Json = {}, folder = ".", place = "task", anew = false): Promise<{ task: Task; source: VerifierSource }> {
   const path = Object.hasOwn(modules, name) ? modules[name] : undefined;
   if (path === undefined && !isModulePath(name)) {
     throw new ConfigError({
@@ -28,7 +28,7 @@ export async function namedTask(name: string, options: Json = {}, folder = ".", 
     path === undefined
       ? { module: moduleUrl(name, folder, place), name: "default", options }
       : { module: new URL(`${path}.${extension}`, import.meta.url).href, name, options };
-  const exported = (await loadModule(source.module))[source.name];
+  const exported = (await loadModule(source.module, anew))[source.name];
   const task = made(exported, options, `${place} ${name}`);
   if (isTask(task)) return { task, source };
   throw new ConfigError({ place: `${place} ${name}`, cause: "its default export is no task", mend: "write `export default defineTask({ … })`" });

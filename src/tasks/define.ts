@@ -11,6 +11,7 @@ import { type Verifier, verifierId } from "../verify/contract.js";
 import { type Check, verifierOf } from "../verify/simple.js";
 import { checkSpec, rowFault } from "./check.js";
 import { type Environment, type Exchange, type Row, type Split, splits, type Task } from "./contract.js";
+import { refuseUnlessAlike } from "./repeatable.js";
 
 /** Share of the problems that each split gets; they sum to 1. */
 export type Shares = { readonly [split in Split]: number };
@@ -90,14 +91,7 @@ function buildTask<S extends Options, A extends Json>(spec: TaskSpec<S, A>, opti
   const identity = { name: spec.name, version: spec.version ?? "1", options: json, shares, verifier: verifierId(verifier) };
   let read: Map<Split, Problem[]> | undefined;
   const rows = (): Map<Split, Problem[]> => {
-    read ??= spec.rows
-      ? readRows(
-          spec.name,
-          called(spec.name, "rows", () => resolved(spec.rows, options)),
-          verifier,
-          shares,
-        )
-      : new Map();
+    read ??= spec.rows ? readRows(spec.name, rowsOf(spec.name, spec.rows, options), verifier, shares) : new Map();
     return read;
   };
   const { draw, solution, action, maxTokens, tokenizer, environment } = spec;
@@ -121,6 +115,17 @@ function buildTask<S extends Options, A extends Json>(spec: TaskSpec<S, A>, opti
       return random.shuffle(all).slice(0, n);
     },
   };
+}
+
+/** The rows; a function is called twice, because rows that differ from one call to the next make no task. */
+function rowsOf<A extends Json, O>(name: string, rows: readonly Row<A>[] | ((options: O) => readonly Row<A>[]), options: O): readonly Row[] {
+  if (typeof rows !== "function") return rows;
+  const [first, second] = [0, 1].map(() => called(name, "rows", () => rows(options)));
+  if (Array.isArray(first) && Array.isArray(second) && first !== second) {
+    const texts = (list: readonly Row[]): string[] => list.map((row) => JSON.stringify(row) ?? "");
+    refuseUnlessAlike(texts(first), texts(second), `task ${name}, rows`);
+  }
+  return first as readonly Row[];
 }
 
 /** A part that may depend on the options, or not. */

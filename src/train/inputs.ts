@@ -7,11 +7,14 @@ import { namedTask } from "../tasks/catalogue.js";
 import type { Task } from "../tasks/contract.js";
 import { dataTask, type Share } from "../tasks/data.js";
 import { placeOfData } from "../tasks/data-options.js";
+import { refuseUnlessRepeatable } from "../tasks/repeatable.js";
 import { namedVerifier } from "../verify/catalogue.js";
 import { type Verifier, verifierId } from "../verify/contract.js";
 import type { VerifierSource } from "../verify/source.js";
 import { byProfile } from "./by-profile.js";
 import { drawnProblems, type Part, partOf, type TrainConfig } from "./config.js";
+import { programOf } from "./program.js";
+import type { RunMeta } from "./store/schema.js";
 
 export interface Inputs {
   readonly problems: readonly Problem[];
@@ -36,6 +39,8 @@ export interface Inputs {
   readonly config: TrainConfig & { readonly max_tokens: number };
   /** Hash of all problems and verifiers: a resume refuses another. */
   readonly data: string;
+  /** What decides rewards: a resume refuses another. */
+  readonly program: NonNullable<RunMeta["program"]>;
   /** What the user should hear: lines that were left out. */
   readonly notes: readonly string[];
 }
@@ -51,12 +56,14 @@ interface Training {
   /** Where a thread finds the task. */
   readonly source?: VerifierSource;
   readonly mixture?: readonly Share[];
+  /** The task once more, of a module that ran again. */
+  readonly again?: Task;
 }
 
 /** Loads tasks, files and verifiers. `given`: a task made in the program. Throws ConfigError or DataError in one sentence. */
 export async function loadInputs(config: TrainConfig, given: Task | undefined): Promise<Inputs> {
   const notes: string[] = [];
-  const { task, judge, source, mixture } = await trainingTask(config, given, notes);
+  const { task, judge, source, mixture, again } = await trainingTask(config, given, notes);
   const size = task.size("train");
   if (size === 0) throw new DataError({ place: placeOf(config), cause: "it has no problem to train on", mend: "lower eval_share, or give more problems" });
   const wanted = config.train_problems ?? (Number.isFinite(size) ? size : Math.min(config.steps * config.problems, Math.max(drawnProblems, config.problems)));
@@ -67,6 +74,7 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
       mend: wanted === size ? `set it to at most ${wanted}` : `set it to at most train_problems, or raise those`,
     });
   }
+  refuseUnlessRepeatable(task, { split: "train", seed: config.seed, wanted, place: placeOf(config), again });
   const all = task.problems("train", wanted, config.seed);
   const { problems, weights } = config.profile === undefined ? { problems: all } : byProfile(all, config.profile, verifierId(judge.verifier), notes);
   if (config.problems > problems.length) {
@@ -111,6 +119,7 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
     ...(mixture && { mixture }),
     ...(weights && { weights }),
     data: hashJson(identity as unknown as Json),
+    program: programOf(config, { training: judge.verifier, evaluation: evaluation?.verifier }, given !== undefined),
     notes,
   };
 }
@@ -131,7 +140,8 @@ async function trainingTask(config: TrainConfig, given: Task | undefined, notes:
   if (config.task !== undefined) {
     const { name, options } = partOf(config.task);
     const { task, source } = await namedTask(name, options, ".", "task");
-    return { task, judge: own ?? { verifier: task.verifier, source }, source };
+    const { task: again } = await namedTask(name, options, ".", "task", true);
+    return { task, judge: own ?? { verifier: task.verifier, source }, source, again };
   }
   if (config.data === undefined) throw new ConfigError({ place: "task", cause: "there is nothing to train on", mend: "give a task, or data with a verifier" });
   if (own === undefined) {

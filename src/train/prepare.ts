@@ -29,7 +29,7 @@ import { tokenizerOf } from "./model-files.js";
 import { namedModel } from "./model-name.js";
 import { problemSource } from "./problem-source.js";
 import type { OnProgress } from "./progress.js";
-import { hashesOf, loadRoles, planRoles, type RolesPlan, rateOf } from "./roles.js";
+import { hashesOf, loadRoles, planRoles, type RolesPlan, rateOf, rolesFrom } from "./roles.js";
 import { optimizerMethod, type RuleOf, ruleOf, scheduleOf } from "./rules.js";
 
 /** What a program hands over as objects, beside the configuration. */
@@ -43,6 +43,8 @@ export interface Given {
 /** The part that needs neither engine nor policy. */
 export interface Plan {
   readonly config: Inputs["config"] & { readonly engine: EngineForm };
+  /** Folder that the policy is read from: the configuration's, or that of a checkpoint. */
+  readonly start: string;
   readonly inputs: Inputs;
   readonly cells: Cells;
   readonly stages: readonly RunStage[];
@@ -51,6 +53,12 @@ export interface Plan {
   /** Hashes of methods that are files. */
   readonly methodFiles: Methods["files"];
   readonly roles: RolesPlan;
+}
+
+/** Where a run that goes on finds its weights: in a checkpoint. */
+export interface From {
+  readonly policy: string;
+  readonly roles: string;
 }
 
 export interface Prepared extends Plan {
@@ -76,14 +84,17 @@ export interface Prepared extends Plan {
 }
 
 /** Reads a configuration and loads what it names. Throws before anything is started. */
-export async function plan(input: TrainConfigInput, given: Given, place = "train"): Promise<Plan> {
+export async function plan(input: TrainConfigInput, given: Given, place = "train", from?: From): Promise<Plan> {
   const named = absolute(parseOptions(trainConfig, input, place));
   // A run records the folder of the weights, so that it stays the same when the run that was named goes on.
-  const read = {
-    ...named,
-    model: namedModel(named.model).folder,
-    roles: withRoleFolders(named.roles, (model, role) => namedModel(model, `roles.${role}.model`).folder),
-  };
+  const read = from
+    ? named
+    : {
+        ...named,
+        model: namedModel(named.model).folder,
+        roles: withRoleFolders(named.roles, (model, role) => namedModel(model, `roles.${role}.model`).folder),
+      };
+  const start = from?.policy ?? read.model;
   const inputs = await loadInputs(read, given.task);
   const cells = new Cells();
   const {
@@ -92,8 +103,9 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
     written,
     files,
   } = await methodsOf(inputs.config, given.methods ?? [], cells, withEpisodes(optimizerMethod(inputs.config), inputs.environment));
-  const engine = given.engine ? { name: inputs.config.engine.name, threads: 1, workers: 1 } : await engineForm(inputs.config);
-  const roles = planRoles(inputs.config, composed);
+  const engine = given.engine ? { name: inputs.config.engine.name, threads: 1, workers: 1 } : await engineForm({ ...inputs.config, model: start });
+  const asked = planRoles(inputs.config, composed);
+  const roles = from ? rolesFrom(asked, from.roles) : asked;
   const config = { ...inputs.config, ...written, engine };
   const answers = config.group * config.problems;
   if (config.minibatches > answers) {
@@ -102,23 +114,23 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
   }
   scheduleOf(config);
   for (const { resolved } of stages) checkSettings(resolved, settingsOf(config, []));
-  return { config, inputs, cells, stages, composed, methodFiles: files, roles };
+  return { config, start, inputs, cells, stages, composed, methodFiles: files, roles };
 }
 
 /** Starts engine and verifiers, loads the policy and what roles the method needs, and checks each against the others. */
 export async function prepare(planned: Plan, given: Given, onProgress: OnProgress): Promise<Prepared> {
-  const { config, inputs, stages, composed, methodFiles, roles } = planned;
-  const tokenizer = await tokenizerOf(config.model, inputs.tokenizer);
+  const { config, start, inputs, stages, composed, methodFiles, roles } = planned;
+  const tokenizer = await tokenizerOf(start, inputs.tokenizer);
   const closing: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
     for (const act of closing.splice(0).reverse()) await act();
   };
   try {
     // An engine that was given may hold a policy of a kind that only itself can read.
-    const early = given.engine === undefined ? posed(planned, tokenizer, await limitsOf(config.engine.name, config.model)) : undefined;
+    const early = given.engine === undefined ? posed(planned, tokenizer, await limitsOf(config.engine.name, start)) : undefined;
     if (given.engine === undefined) {
-      for (const { path } of roles.others) if (path !== config.model) await limitsOf(config.engine.name, path);
-      await refuseUnlessRoom(config, longestPrompt(inputs, tokenizer), roles.others);
+      for (const { path } of roles.others) if (path !== start) await limitsOf(config.engine.name, path);
+      await refuseUnlessRoom({ ...config, model: start }, longestPrompt(inputs, tokenizer), roles.others);
     }
     onProgress({ kind: "await", what: "the verifiers" });
     const pool = async ({ verifier, source, problems }: Pick<Inputs, "verifier" | "source" | "problems">): Promise<JudgePool> => {
@@ -135,7 +147,7 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
     if (given.engine === undefined) closing.push(() => engine.close());
     onProgress({ kind: "await", what: "the policy" });
     const valueHead = roles.policyValueHead ? { valueHead: true } : {};
-    const model = await engine.weights.load({ role: "policy", source: { from: "folder", path: config.model }, trainable: true, ...valueHead });
+    const model = await engine.weights.load({ role: "policy", source: { from: "folder", path: start }, trainable: true, ...valueHead });
     const { contexts, problems } = early ?? posed(planned, tokenizer, model);
     await loadRoles(engine, roles, model, (name) => onProgress({ kind: "await", what: `the ${name}` }));
     const loaded = new Set(["policy", ...roles.others.map(({ name }) => name)]);

@@ -3,8 +3,9 @@
  * then loaded, moved along, saved and restored. A role that learns or follows another is in every checkpoint; one that
  * stays as it is is found where it was, and its hash is in the run's fingerprint.
  */
+import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { ConfigError } from "../core/errors.js";
+import { ConfigError, ModelError } from "../core/errors.js";
 import type { Engine, ModelInfo, ParameterSet } from "../engine/contract.js";
 import type { Method, RoleWish } from "../methods/contract.js";
 import type { TrainConfig } from "./config.js";
@@ -99,14 +100,28 @@ export async function loadRoles(engine: Engine, { others }: RolesPlan, policy: M
   }
 }
 
-/** Hashes of the folders that roles start from: they decide bytes. */
+/** Hashes of the folders of roles that stay as they are: they decide bytes. Those that change are in every checkpoint. */
 export async function hashesOf({ others }: RolesPlan): Promise<{ readonly [role: string]: string }> {
   const hashes: { [role: string]: string } = {};
-  for (const { name, path } of others) hashes[name] = await hashModel(path);
+  for (const { name, path } of others.filter((role) => !changes(role))) hashes[name] = await hashModel(path);
   return hashes;
 }
 
 const changes = ({ trainable, average }: RolePlan): boolean => trainable || average !== undefined;
+
+/** The roles of a run that goes on: those that change are in the folder of its checkpoint, the others must be where they were. */
+export function rolesFrom({ others, ...rest }: RolesPlan, folder: string): RolesPlan {
+  const found = others.map((role) => {
+    if (changes(role)) return { ...role, path: join(folder, role.name) };
+    if (existsSync(role.path)) return role;
+    throw new ModelError({
+      place: `role ${role.name}`,
+      cause: `there is no folder ${role.path} any more, and a checkpoint does not hold what stays as it is`,
+      mend: "put the folder back",
+    });
+  });
+  return { ...rest, others: found };
+}
 
 /** Moves the averages along after a step, in the order of their names. */
 export async function followRoles(engine: Engine, { others }: RolesPlan, step: number): Promise<void> {

@@ -18,8 +18,9 @@ import { type Given, type Plan, type Prepared, plan, prepare } from "./prepare.j
 import type { OnProgress } from "./progress.js";
 import { followRoles, restoreRoles, saverOf } from "./roles.js";
 import { freshState, type RunState, stateFromJson } from "./state.js";
+import { refuseUnlessSame } from "./store/begun.js";
+import { checkpointPaths } from "./store/checkpoints.js";
 import { refuseUnlessNew } from "./store/fresh.js";
-import { RunReader } from "./store/reader.js";
 import { type Opened, RunStore } from "./store/store.js";
 
 /** What a program may hand over beside the configuration. */
@@ -68,9 +69,11 @@ export async function train(options: TrainOptions): Promise<TrainResult> {
 
 /** Goes on with a run from its last whole checkpoint. Byte-exact on the same machine and versions; says so where it is not. */
 export async function resume(folder: string, options: TrainHooks & Pick<TrainOptions, "task" | "engine"> = {}): Promise<TrainResult> {
-  const { config } = RunReader.open(folder).run;
-  const { given, hooks, input } = separate({ ...(config as unknown as TrainOptions), ...withoutUndefined(options), out: folder });
-  return run(await plan(input, given, `${folder}/run.json`), given, hooks, true);
+  const { run: begun, checkpoint } = RunStore.find(folder);
+  const { given, hooks, input } = separate({ ...(begun.config as unknown as TrainOptions), ...withoutUndefined(options), out: folder });
+  const planned = await plan(input, given, `${folder}/run.json`, checkpoint && checkpointPaths(checkpoint.folder));
+  refuseUnlessSame(folder, begun, planned.inputs);
+  return run(planned, given, hooks, true);
 }
 
 async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolean): Promise<TrainResult> {
@@ -192,7 +195,7 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
     learning: ["role:policy", ...prepared.roles.others.filter(({ trainable }) => trainable).map(({ name }) => `role:${name}` as const)],
     followRoles: (step) => followRoles(engine, prepared.roles, step),
     ...(saveRoles ? { saveRoles } : {}),
-    saveTokenizer: (folder) => saveTokenizer(tokenizer, config.model, folder),
+    saveTokenizer: (folder) => saveTokenizer(tokenizer, prepared.start, folder),
     ...(hooks.signal ? { signal: hooks.signal } : {}),
   };
 }
@@ -200,9 +203,16 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
 function openStore(prepared: Prepared, again: boolean): Opened {
   const { config, fingerprint, inputs, stages } = prepared;
   const keep = { last: config.checkpoint.keep_last, best: true, first: true };
-  if (again) return RunStore.open(config.out, { data: inputs.data, fingerprint }, { keep });
+  if (again) return RunStore.open(config.out, { data: inputs.data, program: inputs.program, fingerprint }, { keep });
   const versions = { touchstone: packageVersion(), node: process.version };
-  const meta = { config: JSON.parse(JSON.stringify(config)) as Json, method: tablesOf(stages), fingerprint, versions, data: inputs.data };
+  const meta = {
+    config: JSON.parse(JSON.stringify(config)) as Json,
+    method: tablesOf(stages),
+    fingerprint,
+    versions,
+    data: inputs.data,
+    program: inputs.program,
+  };
   return { store: RunStore.create(config.out, meta, { keep }), messages: [] };
 }
 

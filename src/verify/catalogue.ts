@@ -45,6 +45,6 @@ export function verifierFrom(
   options: { readonly [name: string]: Json },
   folder: string,
 ): { name: string; options: { readonly [name: string]: Json } } {
-  if (!Object.hasOwn(modules, name) && isModulePath(name)) return { name: resolve(folder, name), options };
+  if (!Object.hasOwn(modules, name) && !isOutside(name) && isModulePath(name)) return { name: resolve(folder, name), options };
   return fromFolder(name, options, folder);
 }

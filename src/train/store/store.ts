@@ -104,11 +104,12 @@ export class RunStore {
 
   /**
    * What a resume would go on from, found without changing anything: the last whole checkpoint, undefined for a run that
-   * was stopped before its first. Throws RunError where it could not go on in place.
+   * was stopped before its first, which a run writes before its first step. Throws RunError where it could not go on in place.
    */
   static find(folder: string, files: Files = nodeFiles): { readonly run: RunFile; readonly checkpoint?: Checkpoint } {
     const reader = RunReader.open(folder, files);
     const { checkpoint } = found(reader, files);
+    if (checkpoint === undefined) for (const { kind } of reader.events()) if (kind === "step") throw gone(reader.checkpoints.folder);
     return { run: reader.run, ...(checkpoint && { checkpoint }) };
   }
 
@@ -328,12 +329,11 @@ function found(reader: RunReader, files: Files): ReturnType<Checkpoints["lastGoo
   const [last] = damaged;
   const pointer = files.size(`${checkpoints.folder}/latest`) !== undefined;
   if (last === undefined && !pointer && files.isFolder(checkpoints.folder)) return { damaged };
-  throw new RunError({
-    place: checkpoints.folder,
-    cause: last === undefined ? "the checkpoints of the run are not there any more" : `no checkpoint of the run is whole (${last.message})`,
-    mend: "put one back from a copy, or start a new run in another folder",
-  });
+  throw gone(checkpoints.folder, last && `no checkpoint of the run is whole (${last.message})`);
 }
+
+const gone = (place: string, cause = "the checkpoints of the run are not there any more"): RunError =>
+  new RunError({ place, cause, mend: "put one back from a copy, or start a new run in another folder" });
 
 const lostText = ({ what }: LostRollouts): string => `Rollouts of earlier steps cannot be shown any more, and the run goes on without them: ${what}.`;
 
