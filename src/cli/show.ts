@@ -1,8 +1,7 @@
 /** `touchstone show`: a run in the terminal, live or finished, from its folder alone: curve, evaluations, the last step, how it ended. */
 import type { Command } from "commander";
 import type { Json } from "../core/json.js";
-import { RunReader } from "../train/store/reader.js";
-import { goOn } from "../train/train.js";
+import { goOn, RunReader } from "../train/store/reader.js";
 import { curve } from "./curve.js";
 import { colours, print, table } from "./output.js";
 import { duration } from "./progress.js";

@@ -21,6 +21,7 @@ import { freshState, type RunState, stateFromJson } from "./state.js";
 import { refuseUnlessSame } from "./store/begun.js";
 import { checkpointPaths } from "./store/checkpoints.js";
 import { refuseUnlessNew } from "./store/fresh.js";
+import { goOn } from "./store/reader.js";
 import { type Opened, RunStore } from "./store/store.js";
 
 /** What a program may hand over beside the configuration. */
@@ -125,9 +126,6 @@ async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolea
   await close();
   return result;
 }
-
-/** How a run that was interrupted goes on. Said where it is shown and not stored: its folder may be moved. */
-export const goOn = (folder: string): string => `go on with: touchstone train --resume ${folder}`;
 
 /** What all steps of a run share. */
 export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () => number): LabParts {

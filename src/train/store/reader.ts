@@ -20,6 +20,9 @@ export function runPaths(folder: string) {
   };
 }
 
+/** How a run that was interrupted goes on. Said where it is shown and not stored: its folder may be moved. */
+export const goOn = (folder: string): string => `go on with: touchstone train --resume ${folder}`;
+
 const damaged = "resume the run, which cuts damaged ends off, or take the file from a copy";
 
 /** Reads a run folder, live or years later. Takes no lock and changes nothing. */
