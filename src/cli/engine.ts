@@ -4,7 +4,7 @@ import { availableParallelism, totalmem } from "node:os";
 import { type Command, Option } from "commander";
 import { runEngineProcess } from "../engine/onnx/process.js";
 import { type Address, describeAddress, parseAddress } from "../engine/remote/messages.js";
-import { allocatorSettings } from "../engine/remote/spawn.js";
+import { allocatorSettings, stopMessage } from "../engine/remote/spawn.js";
 import { wholeNumber } from "./flags.js";
 import { print } from "./output.js";
 
@@ -45,10 +45,10 @@ async function serve({ listen, threads, token, json }: EngineOptions): Promise<v
 /** Runs the same command again in a child whose allocator keeps large memory, which can only be set before a process starts. */
 function hold(): Promise<void> {
   const child = spawn(process.execPath, [...process.execArgv, ...process.argv.slice(1)], {
-    stdio: ["pipe", "inherit", "inherit"],
+    stdio: ["pipe", "inherit", "inherit", "ipc"],
     env: { ...allocatorSettings(totalmem(), 1), ...process.env, [heldVariable]: "1" },
   });
-  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => child.kill("SIGTERM"));
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, () => child.connected && child.send(stopMessage));
   return new Promise((resolve, reject) => {
     child.once("error", reject);
     child.once("close", (code) => {
