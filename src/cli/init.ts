@@ -5,10 +5,11 @@ import { basename, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Command } from "commander";
 import { ConfigError } from "../core/errors.js";
+import { shellWord } from "../core/shell.js";
 import { packageVersion } from "../core/version.js";
 import { refuseUnlessWritable } from "../core/writable.js";
 import { initFiles } from "./init-files.js";
-import { invocation, quoted } from "./invocation.js";
+import { invocation } from "./invocation.js";
 import { print, table } from "./output.js";
 
 export function define(command: Command): void {
@@ -44,7 +45,7 @@ function init(folder: string, { json }: { readonly json?: true }): void {
   const files = initFiles({ name, dependency: dependency(folder), commands: commandsOf("touchstone", (file) => file) });
   for (const { file, text } of files) writeFileSync(join(folder, file), text, { flag: "wx" });
   const linked = link(folder);
-  const next = commandsOf(invocation(), (file) => quoted(join(folder, file)));
+  const next = commandsOf(invocation(), (file) => shellWord(join(folder, file)));
   if (json) {
     print(JSON.stringify({ folder, files: files.map(({ file }) => file), linked: linked ?? null, next }));
     return;

@@ -1,5 +1,6 @@
 /** How the caller called this program, so that the commands it prints can be copied and run. */
 import { basename, relative } from "node:path";
+import { shellWord } from "../core/shell.js";
 
 /** What of a process decides it. */
 export interface Called {
@@ -16,11 +17,11 @@ export function invocation({ argv, execArgv, env, folder }: Called = { ...proces
   if (/[\\/]_npx[\\/]/.test(script)) return "npx touchstone-rl";
   if (!/\.[cm]?[jt]s$/.test(script)) return env.npm_command === "exec" ? "npx touchstone" : basename(script);
   const near = relative(folder, script);
-  return ["node", ...execArgv, near.startsWith("..") ? script : near].map(quoted).join(" ");
+  return ["node", ...execArgv, near.startsWith("..") ? script : near].map(shellWord).join(" ");
 }
 
-/** A word of a command line; quoted where a shell would part it. */
-export function quoted(word: string): string {
-  if (/^[\w./:=@+,\\-]+$/.test(word)) return word;
-  return process.platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", `'\\''`)}'`;
+/** A path as it is shortest from the working folder, for a command that is to be copied. */
+export function relativePath(path: string, folder: string = process.cwd()): string {
+  const near = relative(folder, path);
+  return near === "" ? "." : near.startsWith("..") ? path : near;
 }

@@ -44,6 +44,23 @@ describe("the progress line", () => {
     }
   });
 
+  it("gives up its bar where a terminal is too narrow for both", () => {
+    const stream = recorder(true, 20);
+    const progress = new Progress({ label: "training", total: 100, stream });
+    progress.at(7);
+    expect(shown(stream.text())).toMatch(/^training 7\/100/);
+    progress.end();
+  });
+
+  it("reckons what is left from what was done since it began, and from when that was begun", () => {
+    const stream = recorder(false);
+    vi.advanceTimersByTime(60_000);
+    const progress = new Progress({ label: "train", total: 10, first: 5, since: performance.now() - 4000, stream });
+    progress.at(6);
+    expect(stream.written).toEqual(["train: 6/10 · 16 s left\n"]);
+    progress.end();
+  });
+
   it("takes a terminal that does not know its width for one of 80", () => {
     const stream = recorder(true, 0);
     const progress = new Progress({ label: "doctor", stream });

@@ -15,6 +15,10 @@ export interface ProgressOptions {
   readonly label: string;
   /** How many units there are; absent: a line without a bar. */
   readonly total?: number;
+  /** Units that were done before; default 0. */
+  readonly first?: number;
+  /** When the first of the others was begun, by `performance.now()`; default now. */
+  readonly since?: number;
   readonly silent?: boolean;
   readonly stream?: ProgressStream;
 }
@@ -26,10 +30,11 @@ const sparseMs = 15_000;
 const shortMs = 2000;
 const barWidth = 24;
 const narrowBar = 8;
+const leastWords = 16;
 
 export class Progress {
   private readonly stream: ProgressStream;
-  private readonly started = performance.now();
+  private readonly started: number;
   private readonly timer: NodeJS.Timeout | undefined;
   private done = 0;
   private note = "";
@@ -42,6 +47,7 @@ export class Progress {
 
   constructor(private readonly options: ProgressOptions) {
     this.stream = options.stream ?? process.stderr;
+    this.started = options.since ?? performance.now();
     if (options.silent) return;
     this.timer = setInterval(() => this.tick(), redrawMs);
     this.timer.unref();
@@ -116,10 +122,12 @@ export class Progress {
     if (!bar) return `${label}: ${tail}`;
     // On a narrow terminal the bar gives way before the words do. The last column stays free.
     const free = (this.stream.columns || 80) - label.length - 3;
-    const width = Math.max(narrowBar, Math.min(barWidth, free - tail.length));
+    // Where the first numbers would not fit beside a narrow bar, there is none.
+    const width = free - narrowBar < leastWords ? 0 : Math.max(narrowBar, Math.min(barWidth, free - tail.length));
     const full = Math.round(share * width);
     const paint = colours(this.stream);
     const room = Math.max(0, free - width);
+    if (width === 0) return this.fit(`${label} ${tail}`, true);
     return `${label} ${paint.cyan("█".repeat(full))}${paint.dim("░".repeat(width - full))} ${tail.slice(0, room)}`;
   }
 
@@ -129,9 +137,9 @@ export class Progress {
   }
 
   private remaining(now: number): string {
-    const { total } = this.options;
-    if (total === undefined || this.done === 0 || this.done >= total) return "";
-    return `${duration(((now - this.started) / this.done) * (total - this.done))} left`;
+    const { total, first = 0 } = this.options;
+    if (total === undefined || this.done <= first || this.done >= total) return "";
+    return `${duration(((now - this.started) / (this.done - first)) * (total - this.done))} left`;
   }
 
   private waiting(now: number): string {

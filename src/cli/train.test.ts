@@ -42,17 +42,18 @@ describe("touchstone train", () => {
     expect(json).toMatchObject({ reason: "done", steps: 2, updates: expect.any(Number), rewards: [expect.any(Number), expect.any(Number)] });
   });
 
-  it("finishes the step and saves on Ctrl-C, and goes on with --resume", async () => {
+  it.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("finishes the step and saves on %s, ends with code 130, and goes on with --resume", async (signal) => {
     const folder = out();
     const child = spawn(process.execPath, [...program, ...base, "--steps", "100000", "--out", folder], { cwd: repository });
     const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
     await new Promise<void>((resolve) => createInterface({ input: child.stderr }).on("line", (line) => line.includes("training: ") && resolve()));
-    child.kill("SIGINT");
+    child.kill(signal);
     let said = "";
     child.stdout.on("data", (piece) => (said += piece));
-    expect(await ended).toBe(0);
+    expect(await ended).toBe(130);
     const step = Number(/Interrupted after step (\d+) of 100000; go on with: touchstone train --resume /.exec(said)?.[1]);
     expect(existsSync(join(folder, "checkpoints", String(step).padStart(8, "0"), "policy", "model.safetensors"))).toBe(true);
+    if (signal !== "SIGINT") return;
     const refused = await touchstone("--resume", folder, "--steps", "5");
     expect(refused).toMatchObject({ code: 2, err: expect.stringContaining("option --steps: a resumed run keeps the options that it began with") });
   });

@@ -1,20 +1,24 @@
 /** `touchstone train`: reinforcement on verified answers, with a progress line, a curve at the end, and a run folder. */
 import type { Command } from "commander";
-import { ConfigError } from "../core/errors.js";
+import { ConfigError, EngineError } from "../core/errors.js";
+import { shellWord } from "../core/shell.js";
+import { RunReader } from "../train/store/reader.js";
 import { resume, type TrainOptions, type TrainResult, train } from "../train/train.js";
 import { curve } from "./curve.js";
+import { invocation, relativePath } from "./invocation.js";
 import { colours, print } from "./output.js";
 import { showDryRun } from "./train-dry-run.js";
 import { fileConfig, type TrainFlags, trainOptions, writtenConfig } from "./train-flags.js";
 import { checkWritten, placed, placesOf } from "./train-places.js";
-import { percent, Watch } from "./watch.js";
+import { interruptedCode, percent, Watch } from "./watch.js";
 
 export function define(command: Command): void {
   trainOptions(command)
     .addHelpText(
       "after",
       `
-Ctrl-C finishes the step in hand and saves; a second one ends at once, and the last checkpoint stands.
+Ctrl-C, SIGTERM and a closed terminal finish the step in hand, cut an evaluation short, and save; the exit code is then 130.
+A second one ends at once, and the last checkpoint stands. The exit code is 1 where a run stopped by itself for want of signal.
 
 Examples:
   $ touchstone train --model starter --task chain --steps 100 --lr 1e-4 --eval-every 25 --out runs/first
@@ -34,7 +38,27 @@ async function run(flags: TrainFlags): Promise<void> {
   try {
     await follow(flags, written as TrainOptions | undefined);
   } catch (error) {
-    throw placed(error, placeOf);
+    throw resumable(placed(error, placeOf), flags.resume ?? (written?.out as string | undefined));
+  }
+}
+
+/** An engine that was lost takes nothing with it but the steps since the last checkpoint: the error says how to go on. */
+function resumable(error: unknown, folder: string | undefined): unknown {
+  if (!(error instanceof EngineError) || folder === undefined) return error;
+  const step = lastCheckpoint(folder);
+  if (step === undefined) return error;
+  const command = `${invocation()} train --resume ${shellWord(folder)}`;
+  const mend = `${error.mend.replace(/(; )?start a new engine.*$/, "$1")}go on from the checkpoint of step ${step} with: ${command}`;
+  const cause = error.message.slice(`${error.place}: `.length, -`; ${error.mend}`.length);
+  return new EngineError({ place: error.place, cause, mend, data: error.data }, { cause: error });
+}
+
+function lastCheckpoint(folder: string): number | undefined {
+  try {
+    return RunReader.open(folder).checkpoints.steps().at(-1);
+  } catch {
+    // The engine was lost before there was a run.
+    return undefined;
   }
 }
 
@@ -44,9 +68,10 @@ async function follow(flags: TrainFlags, config: TrainOptions | undefined): Prom
   try {
     const result = config ? await train({ ...config, ...watch.hooks }) : await resume(flags.resume as string, watch.hooks);
     watch.end();
-    if (flags.json) print(JSON.stringify({ ...result, rewards: watch.rewards }));
+    if (flags.json) print(JSON.stringify({ ...result, rewards: watch.rewards, messages: watch.messages }));
     else report(result, watch);
     if (result.reason === "no-signal") process.exitCode = 1;
+    if (result.reason === "interrupted") process.exitCode = interruptedCode;
   } finally {
     watch.end();
   }
@@ -71,5 +96,8 @@ function report(result: TrainResult, { rewards, scores }: Watch): void {
   if (first && last && first !== last) print(`held-out: ${percent(first.score)} at step ${first.step}, ${percent(last.score)} at step ${last.step}`);
   print(`${result.message.charAt(0).toUpperCase()}${result.message.slice(1)}.`);
   print(`The policy is in ${result.model}`);
-  if (result.reason === "done") print(`  touchstone sample ${result.folder}@last --help     touchstone eval ${result.folder}@last --help`);
+  if (result.reason !== "done") return;
+  const policy = shellWord(`${relativePath(result.folder)}@last`);
+  print(`  ${invocation()} sample ${policy} --n-problems 3`);
+  print(`  ${invocation()} eval ${policy}`);
 }

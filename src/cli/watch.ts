@@ -1,25 +1,39 @@
 import type { TrainProgress } from "../train/progress.js";
 import type { TrainHooks } from "../train/train.js";
 import { curve } from "./curve.js";
+import { leave } from "./ending.js";
 import { Progress } from "./progress.js";
+
+/** What asks a run to end: Ctrl-C, a service manager, and a terminal that is closed. */
+const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+/** The exit code of a run that was interrupted, whether it was saved or ended at once. */
+export const interruptedCode = 130;
 
 /** Follows a run on the progress line, with its curve of rewards on a terminal, and passes Ctrl-C on to it. */
 export class Watch {
   readonly rewards: number[] = [];
+  readonly messages: string[] = [];
   readonly scores: { readonly step: number; readonly score: number }[] = [];
   readonly hooks: TrainHooks;
   private progress: Progress;
   private readonly stop = new AbortController();
   private ended = false;
+  private listening = false;
 
   constructor(private readonly silent: boolean) {
     this.progress = new Progress({ label: "training", silent });
     this.hooks = { signal: this.stop.signal, onProgress: (progress) => this.on(progress) };
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, this.interrupt);
+  }
+
+  /** Until something is there to be saved a signal ends the process at once, even while a task's own code loops for ever. */
+  private listen(): void {
+    if (this.listening || this.ended) return;
+    this.listening = true;
+    for (const signal of signals) process.on(signal, this.interrupt);
   }
 
   private readonly interrupt = (): void => {
-    if (this.stop.signal.aborted) process.exit(130);
+    if (this.stop.signal.aborted) leave(interruptedCode);
     this.stop.abort();
     this.progress.say("Finishing this step and saving; once more ends at once.");
   };
@@ -27,18 +41,29 @@ export class Watch {
   private steps = 0;
 
   private on(progress: TrainProgress): void {
+    if (progress.kind !== "pose") this.listen();
     switch (progress.kind) {
+      case "pose":
+        this.progress.waitFor(`problems ${progress.done}/${progress.total}`);
+        break;
       case "await":
         this.progress.waitFor(progress.total === undefined ? progress.what : `${progress.what} ${progress.done}/${progress.total}`);
         break;
       case "message":
+        this.messages.push(progress.text);
         this.progress.say(progress.text);
         break;
       case "step":
         if (this.steps === 0) {
           this.steps = progress.steps;
           this.progress.end();
-          this.progress = new Progress({ label: "training", total: progress.steps, silent: this.silent });
+          this.progress = new Progress({
+            label: "training",
+            total: progress.steps,
+            first: progress.step - 1,
+            since: performance.now() - (progress.clock.ms ?? 0),
+            silent: this.silent,
+          });
         }
         if (progress.metrics.reward !== undefined) this.rewards.push(progress.metrics.reward);
         this.progress.picture(this.rewards.length > 1 ? curve(this.rewards, { low: Math.min(0, ...this.rewards), high: Math.max(1, ...this.rewards) }) : []);
@@ -66,7 +91,7 @@ export class Watch {
     if (this.ended) return;
     this.ended = true;
     this.progress.end();
-    for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, this.interrupt);
+    for (const signal of signals) process.off(signal, this.interrupt);
   }
 }
 

@@ -16,6 +16,16 @@ export function startThread(here: string, name: string, data: object): Worker {
   return quiet(new Worker(code, { workerData: data, eval: true, stdout: true }));
 }
 
+/** Within a thread: an end that a user's module asks for is a fault of that call, with its line, rather than the loss of the thread. */
+export function refuseExit(): void {
+  process.exit = (code) => {
+    const error = new Error(`it calls process.exit(${code ?? ""})`);
+    // Its place is the caller's.
+    Error.captureStackTrace(error, process.exit);
+    throw error;
+  };
+}
+
 /** What a user's module prints goes to stderr: stdout belongs to the results. */
 function quiet(worker: Worker): Worker {
   worker.stdout.on("data", (piece: Uint8Array) => process.stderr.write(piece));

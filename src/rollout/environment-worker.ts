@@ -2,6 +2,7 @@
 import { parentPort, workerData } from "node:worker_threads";
 import type { Json } from "../core/json.js";
 import { loadModule } from "../core/load.js";
+import { refuseExit } from "../core/thread.js";
 import type { Task } from "../tasks/contract.js";
 import type { VerifierSource } from "../verify/source.js";
 import type { Answer, Job } from "./environment.js";
@@ -9,6 +10,7 @@ import { replyTo } from "./reply.js";
 
 const port = parentPort;
 if (port) {
+  refuseExit();
   const send = (answer: Answer): void => port.postMessage(answer);
   try {
     const { module, name, options } = (workerData as { readonly source: VerifierSource }).source;

@@ -2,6 +2,8 @@ import type { Json } from "../core/json.js";
 
 /** What a run tells while it goes: what is awaited, what is done. */
 export type TrainProgress =
+  /** Problems are drawn; nothing is started yet. */
+  | { readonly kind: "pose"; readonly done: number; readonly total: number }
   | { readonly kind: "await"; readonly what: string; readonly done?: number; readonly total?: number }
   | { readonly kind: "message"; readonly text: string }
   | {

@@ -20,7 +20,8 @@ function moduleSource(): { module: string; name: string; options: object & Recor
     `export const make = () => ({ name: "m", version: "1", options: {}, deterministic: true, checkReference: () => undefined,
       verify: ({ reference, response }) => {
         if (response === "loop") for (;;);
-        if (response === "die") process.exit(3);
+        if (response === "die") process.reallyExit(3);
+        if (response === "leave") process.exit(3);
         return response === reference ? { kind: "accept" } : { kind: "reject", reason: "wrong" };
       } });`,
   );
@@ -59,6 +60,17 @@ describe("a pool of verifiers", () => {
     const [lost, fine] = await Promise.all([pool.judge(problem("1"), "die", false), pool.judge(problem("1"), "2", false)]);
     expect(lost).toMatchObject({ kind: "unscored", reason: "worker-lost", evidence: { message: "its thread was ended, as by process.exit(3)" } });
     expect(fine.kind).toBe("reject");
+    await pool.close();
+  });
+
+  it("takes an end that the verifier asks for as its fault, with its line", async () => {
+    const source = moduleSource();
+    const pool = await startPool({ verifier: await loadVerifier(source), source, workers: 1 });
+    expect(await pool.judge(problem("1"), "leave", false)).toMatchObject({
+      kind: "unscored",
+      reason: "verifier-failed",
+      evidence: { message: "it calls process.exit(3)", at: expect.stringMatching(/verifier\.mjs:5$/) },
+    });
     await pool.close();
   });
 

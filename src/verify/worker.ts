@@ -1,6 +1,7 @@
 /** The worker thread of a verifier pool: makes the verifier, then judges what it is sent, one response at a time. */
 import { parentPort, workerData } from "node:worker_threads";
 import type { Problem } from "../core/problem.js";
+import { refuseExit } from "../core/thread.js";
 import type { Verdict } from "../core/verdict.js";
 import { judge, verifierId } from "./contract.js";
 import { loadVerifier, type VerifierSource } from "./source.js";
@@ -18,6 +19,7 @@ export type Answer = { readonly ready: string } | { readonly failed: string } | 
 
 const port = parentPort;
 if (port) {
+  refuseExit();
   const send = (answer: Answer): void => port.postMessage(answer);
   try {
     const verifier = await loadVerifier((workerData as { readonly source: VerifierSource }).source);
