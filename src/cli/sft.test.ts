@@ -1,5 +1,7 @@
 /** `touchstone sft` with a real engine, on little data. */
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -71,9 +73,58 @@ describe("touchstone sft", () => {
     expect((JSON.parse(more.out) as { first_loss: number }).first_loss).toBeLessThan(0.3 * result.first_loss);
   });
 
+  it.each(["SIGINT", "SIGTERM"] as const)("saves what is learnt when it is told to end by %s", async (signal) => {
+    const out = at(`stopped-${signal}`);
+    await writeFile(
+      at("task.ts"),
+      `import { alphabetTokenizer, defineTask } from "touchstone-rl";
+       let drawn = 0;
+       export default defineTask({
+         name: "slow",
+         rows: Array.from({ length: 8 }, (_, i) => ({ prompt: String(i), answer: String(i), split: "train" as const })),
+         verify: ({ response, reference }) => response === reference,
+         solution: ({ prompt }) => {
+           if (++drawn === 12) process.stderr.write("a third step has begun\\n");
+           return prompt.at(-1)?.content ?? "";
+         },
+         maxTokens: 3,
+         tokenizer: alphabetTokenizer([..."0123456789"]),
+       });`,
+    );
+    const args = ["sft", "--task", at("task.ts"), "--size", "100k", "--max-length", "16", "--steps", "1000000", "--batch-size", "4", "--out", out];
+    const child = spawn(process.execPath, ["--import", "tsx", join(repository, "src/cli/main.ts"), ...args], {
+      cwd: repository,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let [text, err] = ["", ""];
+    child.stdout.on("data", (piece) => {
+      text += piece;
+    });
+    child.stderr.on("data", (piece) => {
+      if (!err.includes("third step") && String(piece).includes("third step")) child.kill(signal);
+      err += piece;
+    });
+    const [code] = await once(child, "close");
+    expect(code, err).toBe(130);
+    expect(err).toContain("Finishing this step and saving; once more ends at once.");
+    expect(text).toMatch(/^Saved .* after \d+ of 1000000 steps in /);
+    expect(await readdir(out)).toEqual(expect.arrayContaining(["config.json", "model.safetensors", "touchstone_tokenizer.json"]));
+    expect((await readdir(folder)).filter((name) => name.startsWith("."))).toEqual([]);
+  });
+
+  it("refuses a folder that holds something, a policy too, before an engine starts", async () => {
+    const base = ["sft", "--task", "chain", "--size", "100k", "--steps", "10", "--warmup", "0"];
+    await mkdir(at("policy"));
+    await writeFile(at("policy/config.json"), '{"model_type":"llama"}');
+    await expect(runProgram([...base, "--out", at("policy")])).rejects.toThrow(
+      `option --out: ${at("policy")} holds something already (config.json); give a new or empty folder, or remove that one`,
+    );
+    expect(await readdir(at("policy"))).toEqual(["config.json"]);
+  });
+
   it.each([
     [["--data", "x.jsonl", "--out", "y"], /what to begin with: nothing is named; give one of --model and --size/],
-    [["--size", "100k", "--out", "y"], /what to learn: nothing is named; give one of --task and --data/],
+    [["--size", "100k", "--out", "y"], /what to learn: nothing is named; give one of --task, --data and --rollouts/],
     [["--task", "chain", "--data", "x", "--size", "100k", "--out", "y"], /--task and --data are given together/],
     [["--task", "chan", "--size", "100k", "--out", "y"], /there is no task "chan".*chain/],
     [["--task", "chain", "--size", "100k", "--steps", "10", "--warmup", "10", "--out", "y"], /warmup.*less than steps/],

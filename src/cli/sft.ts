@@ -1,6 +1,4 @@
 /** `touchstone sft`: supervised training of a new or an existing policy, on pairs, on a task's worked solutions, or on rollouts. */
-import { rm } from "node:fs/promises";
-import { join, resolve } from "node:path";
 import { type Command, Option } from "commander";
 import { loadAlphabet, saveAlphabet } from "../core/alphabet.js";
 import { ConfigError, DataError } from "../core/errors.js";
@@ -8,7 +6,7 @@ import type { Json } from "../core/json.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { LoadRequest } from "../engine/contract.js";
 import { inspectFolder } from "../engine/onnx/folder.js";
-import { refuseUnlessReplaceable } from "../engine/onnx/folder-save.js";
+import { parameterCount } from "../engine/onnx/params.js";
 import { startLocal } from "../engine/onnx/start.js";
 import { parseSchedule, type Schedule } from "../engine/schedule.js";
 import { startHost } from "../rollout/environment.js";
@@ -16,12 +14,15 @@ import { namedTask } from "../tasks/catalogue.js";
 import { modelHelp, namedModel } from "../train/model-name.js";
 import { alphabetOf, type Pair, pairExamples, readPairs } from "../train/pairs.js";
 import { rolloutExamples } from "../train/rollout-examples.js";
+import { refuseUnlessSavable, savePolicy } from "../train/save-policy.js";
 import { type Example, epochs, type SftStep, sft } from "../train/sft.js";
 import { type PolicySize, parametersOf, policyConfig, policySizes, workedBatches } from "../train/starter.js";
 import { workedEpisodes } from "../train/worked-episodes.js";
+import { leave } from "./ending.js";
 import { jsonObject, positiveNumber, wholeNumber } from "./flags.js";
 import { print } from "./output.js";
 import { Progress } from "./progress.js";
+import { interruptedCode, signals } from "./watch.js";
 
 interface SftFlags {
   readonly task?: string;
@@ -41,6 +42,7 @@ interface SftFlags {
   readonly schedule: "constant" | "linear" | "cosine";
   readonly warmup: number;
   readonly seed: number;
+  readonly saveEvery: number;
   readonly out: string;
   readonly json?: true;
 }
@@ -64,12 +66,14 @@ export function define(command: Command): void {
     .addOption(new Option("--schedule <kind>", "how the rate falls").choices(["constant", "linear", "cosine"]).default("cosine"))
     .option("--warmup <steps>", "steps in which the rate climbs", wholeNumber("--warmup", 0), 50)
     .option("--seed <number>", "of initial weights, problems and order", wholeNumber("--seed", 0), 0)
-    .requiredOption("--out <folder>", "where the policy is saved")
+    .option("--save-every <steps>", "save the policy also after each so many steps; 0: at the end alone", wholeNumber("--save-every", 0), 250)
+    .requiredOption("--out <folder>", "where the policy is saved: a new or empty folder")
     .option("--json", "print the result as a line of JSON")
     .addHelpText(
       "after",
       `
 The loss is the mean over all response tokens of a batch; prompts are not learnt.
+Ctrl-C and SIGTERM finish the step in hand and save what is learnt; the exit code is then 130. A second one ends at once.
 
 Examples:
   $ touchstone sft --task chain --size 100k --task-options '{"modulus":7}' --steps 2400 --lr 4e-3 --out starter
@@ -92,12 +96,14 @@ async function run(flags: SftFlags): Promise<void> {
   const task = found?.task;
   const pairs: readonly Pair[] = flags.data === undefined ? [] : await readPairs(flags.data, { prompt: flags.promptColumn, response: flags.responseColumn });
   const model = flags.model === undefined ? undefined : namedModel(flags.model);
-  const longest = model === undefined ? flags.maxLength : (await inspectFolder(model.folder)).maxPositions;
-  await refuseUnlessReplaceable(resolve(flags.out));
+  const known = model === undefined ? undefined : await inspectFolder(model.folder);
+  const longest = known === undefined ? flags.maxLength : known.maxPositions;
   const own = model === undefined ? undefined : await loadAlphabet(model.folder);
   const tokenizer = own ?? task?.tokenizer ?? (task ? noTokenizer(task.name) : alphabetOf(pairs));
   const config = flags.size === undefined ? undefined : policyConfig(flags.size, tokenizer, flags.maxLength);
   const source: LoadRequest["source"] = model ? { from: "folder", path: model.folder } : { from: "config", config: config as Json, seed };
+  const parameters = known ? parameterCount(known) : parametersOf(flags.size as PolicySize, tokenizer.size);
+  refuseUnlessSavable(flags.out, parameters, "option --out");
   // Everything that can be refused is read before the engine starts.
   const fixed = task ? undefined : await examplesOf(flags, pairs, tokenizer, longest);
   const host = task?.environment && (await startHost({ environment: task.environment, ...(found && { source: found.source }) }));
@@ -109,7 +115,7 @@ async function run(flags: SftFlags): Promise<void> {
           ? workedEpisodes(task, { host, tokenizer, batchSize, steps, seed })
           : workedBatches(task, tokenizer, batchSize, steps, seed);
     await firstOf(batch, task?.name);
-    await learn(flags, batch, { schedule, source, tokenizer });
+    await learn(flags, batch, { schedule, source, tokenizer, parameters });
   } finally {
     await host?.close();
   }
@@ -121,35 +127,61 @@ interface Learning {
   readonly schedule: Schedule;
   readonly source: LoadRequest["source"];
   readonly tokenizer: Tokenizer;
+  readonly parameters: number;
 }
 
-async function learn(flags: SftFlags, batch: Batches, { schedule, source, tokenizer }: Learning): Promise<void> {
-  const { steps } = flags;
-
+async function learn(flags: SftFlags, batch: Batches, { schedule, source, tokenizer, parameters }: Learning): Promise<void> {
+  const { steps, out, saveEvery } = flags;
   const progress = new Progress({ label: "learning", total: steps, silent: flags.json === true });
   progress.waitFor("the engine");
   const stop = new AbortController();
-  const onSignal = () =>
-    stop.abort(new ConfigError({ place: "touchstone sft", cause: "it was stopped before its last step", mend: "nothing was saved: run it again" }));
-  process.once("SIGINT", onSignal);
+  const onSignal = (): void => {
+    if (stop.signal.aborted) leave(interruptedCode);
+    stop.abort();
+    progress.say("Finishing this step and saving; once more ends at once.");
+  };
   const started = performance.now();
-  const engine = await startLocal(flags.size === undefined ? Number.POSITIVE_INFINITY : parametersOf(flags.size, tokenizer.size));
+  const engine = await startLocal(flags.size === undefined ? Number.POSITIVE_INFINITY : parameters);
+  let saved = 0;
+  const write = async (folder: string): Promise<void> => {
+    await engine.weights.save({ role: "policy" }, folder);
+    await saveAlphabet(tokenizer, folder);
+  };
+  const between = async (step: number): Promise<void> => {
+    try {
+      await savePolicy(out, write, []);
+      saved = step;
+    } catch (error) {
+      progress.say(`The policy of step ${step} could not be saved, and training goes on: ${((error as Error).cause as Error).message}`);
+    }
+  };
   try {
     await engine.weights.load({ role: "policy", source, trainable: true });
     progress.waitFor("");
+    // Until there is something to save, a signal ends the process as ever.
+    for (const signal of signals) process.on(signal, onSignal);
     const reports = await sft(engine, {
       batch,
       steps,
       schedule,
       signal: stop.signal,
-      onStep: ({ step, loss }) => progress.at(step, `loss ${loss.toFixed(3)}`),
+      onStep: async ({ step, loss }) => {
+        progress.at(step, `loss ${loss.toFixed(3)}`);
+        if (saveEvery > 0 && step % saveEvery === 0 && step < steps) await between(step);
+      },
     });
-    await engine.weights.save({ role: "policy" }, flags.out);
-    await keepTokenizer(tokenizer, flags.out);
+    if (reports.length === 0)
+      throw new ConfigError({ place: "touchstone sft", cause: "it was stopped before its first step", mend: "there is nothing to save" });
+    progress.waitFor("the save");
+    if (saved < reports.length) await savePolicy(out, write);
+    if (reports.length < steps) process.exitCode = interruptedCode;
     report(flags, reports, performance.now() - started, progress);
+  } catch (error) {
+    if (saved > 0) progress.say(`The policy of step ${saved} is in ${out}.`);
+    throw error;
   } finally {
     progress.end();
-    process.off("SIGINT", onSignal);
+    for (const signal of signals) process.off(signal, onSignal);
     await engine.close();
   }
 }
@@ -182,22 +214,14 @@ async function firstOf(batch: Batches, task: string | undefined): Promise<void> 
   }
 }
 
-/** A model without its tokenizer would be no policy: rather none at all. */
-async function keepTokenizer(tokenizer: Tokenizer, folder: string): Promise<void> {
-  await saveAlphabet(tokenizer, folder).catch(async (error: unknown) => {
-    await rm(join(folder, "model.safetensors"), { force: true });
-    throw error;
-  });
-}
-
-function report({ json, out }: SftFlags, reports: readonly SftStep[], wallMs: number, progress: Progress): void {
+function report({ json, out, steps }: SftFlags, reports: readonly SftStep[], wallMs: number, progress: Progress): void {
   const last = reports.slice(-20);
   const loss = last.reduce((sum, step) => sum + step.loss, 0) / last.length;
   progress.end();
   if (json) print(JSON.stringify({ out, steps: reports.length, loss, first_loss: reports[0].loss, wall_s: wallMs / 1000 }));
   else
     print(
-      `Saved ${out} after ${reports.length} steps in ${(wallMs / 1000).toFixed(0)} s: loss ${reports[0].loss.toFixed(3)} at first, ${loss.toFixed(3)} over the last ${last.length} steps`,
+      `Saved ${out} after ${reports.length} ${reports.length < steps ? `of ${steps} ` : ""}steps in ${(wallMs / 1000).toFixed(0)} s: loss ${reports[0].loss.toFixed(3)} at first, ${loss.toFixed(3)} over the last ${last.length} steps`,
     );
 }
 

@@ -5,7 +5,7 @@ import { leave } from "./ending.js";
 import { Progress } from "./progress.js";
 
 /** What asks a run to end: Ctrl-C, a service manager, and a terminal that is closed. */
-const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+export const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 /** The exit code of a run that was interrupted, whether it was saved or ended at once. */
 export const interruptedCode = 130;
 

@@ -65,7 +65,7 @@ describe("supervised training", () => {
     await expect(empty).rejects.toThrow(/sft step 1: its examples have no response token/);
   });
 
-  it("stops between steps when it is told to, with what was trained kept", async () => {
+  it("ends between steps when it is told to, with what was trained kept", async () => {
     const table = await engine();
     const stop = new AbortController();
     const running = sft(table, {
@@ -73,9 +73,9 @@ describe("supervised training", () => {
       steps: 100,
       schedule: { kind: "constant", rate: 0.1 },
       signal: stop.signal,
-      onStep: ({ step }) => step === 3 && stop.abort(new Error("enough")),
+      onStep: ({ step }) => step === 3 && stop.abort(),
     });
-    await expect(running).rejects.toThrow("enough");
+    expect(await running).toHaveLength(3);
     const [score] = await table.score([
       { context: { ids: Int32Array.of(0), label: "plain" }, response: Int32Array.of(1), weights: { role: "policy" }, temperature: 1 },
     ]);

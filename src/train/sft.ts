@@ -27,8 +27,10 @@ export interface SftOptions {
   readonly groups?: readonly ParameterRule[];
   /** Gradient clipping by global norm; default 1. */
   readonly maxNorm?: number;
+  /** Finishes the step in hand, and ends with the steps so far. */
   readonly signal?: AbortSignal;
-  readonly onStep?: (report: SftStep) => void;
+  /** Awaited before the next step. */
+  readonly onStep?: (report: SftStep) => unknown;
 }
 
 /** What one step did. */
@@ -59,13 +61,12 @@ export function epochs(examples: readonly Example[], batchSize: number, seed: nu
   return (step) => Array.from({ length: batchSize }, (_, i) => at(step * batchSize + i));
 }
 
-/** Trains a role on examples; returns the reports of all steps. Throws a DivergenceError when loss or gradient is not finite. */
+/** Trains a role on examples; returns the reports of the steps that were made. Throws a DivergenceError when loss or gradient is not finite. */
 export async function sft(engine: Engine, options: SftOptions): Promise<SftStep[]> {
   const { role = "policy", steps, schedule, update = { beta1: 0.9, beta2: 0.95, weightDecay: 0 }, maxNorm = 1, groups } = options;
   const set = `role:${role}` as const;
   const reports: SftStep[] = [];
-  for (let step = 0; step < steps; step++) {
-    options.signal?.throwIfAborted();
+  for (let step = 0; step < steps && !options.signal?.aborted; step++) {
     const examples = await options.batch(step);
     const sequences = examples.map(({ context, response }): Sequence => ({ context: plainContext(context), response, weights: { role }, temperature: 1 }));
     // [examples][tokens]
@@ -73,7 +74,7 @@ export async function sft(engine: Engine, options: SftOptions): Promise<SftStep[
     const tokens = learnt.reduce((sum, mask) => mask.reduce((n, m) => n + m, sum), 0);
     if (tokens === 0)
       throw new DataError({ place: `sft step ${step + 1}`, cause: "its examples have no response token", mend: "give responses that are not empty" });
-    const { handle, scores } = await engine.forward(sequences, {}, options.signal ? { signal: options.signal } : {});
+    const { handle, scores } = await engine.forward(sequences);
     const loss = scores.reduce((sum, { logp }, i) => logp.reduce((a, b, t) => (learnt[i][t] ? a - b : a), sum), 0) / tokens;
     if (!Number.isFinite(loss)) {
       await engine.release(handle);
@@ -102,7 +103,7 @@ export async function sft(engine: Engine, options: SftOptions): Promise<SftStep[
     }
     const report = { step: step + 1, loss, gradNorm: result.gradNorm, rate, tokens };
     reports.push(report);
-    options.onStep?.(report);
+    await options.onStep?.(report);
   }
   return reports;
 }
