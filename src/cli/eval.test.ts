@@ -144,6 +144,7 @@ describe("touchstone eval", () => {
     ],
     ["an answer nobody compares", ["sample", "MODEL", "--prompt", "1+1", "--answer", "2"], "option --answer: it needs --verifier beside --prompt"],
     ["an answer to a task", ["sample", "MODEL", "--task", "chain", "--answer", "2"], "option --answer: it goes with --prompt, not with --task"],
+    ["an output that is there", ["sample", "MODEL", "--prompt", "1", "--out", "MODEL/config.json"], "config.json: it exists; give a new name, or remove it"],
     ["two outputs", ["sample", "MODEL", "--prompt", "1", "--json", "--out", "x"], "option --json: it prints what --out writes"],
   ])("refuses %s before it starts an engine", async (_, args, sentence) => {
     const real = args.map((arg) => arg.replace(/^MODEL/, at("model")).replace(/^RUN/, at("run")));

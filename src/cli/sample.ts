@@ -1,7 +1,7 @@
 /** `touchstone sample`: responses of a policy with their verdicts, to be looked at or written as JSONL. */
 
 import { once } from "node:events";
-import { createWriteStream, statSync } from "node:fs";
+import { createWriteStream, existsSync, statSync } from "node:fs";
 import { rename } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
@@ -75,6 +75,7 @@ function refuseUnlessFile(file: string): void {
   const folder = dirname(resolve(file));
   const cause = isFolder(file) ? "it is a folder" : isFolder(folder) ? undefined : `there is no folder ${folder}`;
   if (cause !== undefined) throw new ConfigError({ place: `option --out ${file}`, cause, mend: "give a file in a folder that is there" });
+  if (existsSync(file)) throw new ConfigError({ place: `option --out ${file}`, cause: "it exists", mend: "give a new name, or remove it" });
   refuseUnlessWritable(folder);
 }
 

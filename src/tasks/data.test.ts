@@ -226,6 +226,14 @@ describe("several sources", () => {
     await expect(read({ sources: [{ file: a }, { file: b }], key_column: "id" })).rejects.toThrow(
       `(line 1: it has the key "1" of line 1 of ${a}; line 2: it has the prompt of line 1 of ${a})`,
     );
+    await expect(
+      read({
+        sources: [
+          { file: a, name: "one" },
+          { file: a, name: "two" },
+        ],
+      }),
+    ).rejects.toThrow('(line 1: it has the prompt of line 1 of the same file in source "one")');
     const skipped = await read({ sources: [{ file: a }, { file: b, bad_rows: "skip" }] });
     expect(texts(skipped)).toEqual(["own", "same"]);
     expect(skipped.notes).toEqual([`1 lines of ${b} were left out (the first: line 2: it has the prompt of line 1 of ${a})`]);

@@ -154,6 +154,9 @@ function fits({ prompt }: Row, { prompt_chars }: DataSource): boolean {
   return length >= min && length <= max;
 }
 
+/** One file may be two sources, of rows that filters tell apart. */
+const ofSource = ({ at, source }: { readonly at: string; readonly source: string }): string => `${at} of the same file in source ${JSON.stringify(source)}`;
+
 function faultOf(row: Row, here: { source: string; file: string; at: string }, { seen, verifier }: Reading): string | undefined {
   const prompt = `prompt ${JSON.stringify(row.prompt)}`;
   const key = row.key === undefined ? undefined : `key ${row.key}`;
@@ -161,7 +164,7 @@ function faultOf(row: Row, here: { source: string; file: string; at: string }, {
     const earlier = seen.get(name);
     // Within a source a key of one's own may tell equal prompts apart; across sources an equal prompt is the same problem.
     if (earlier === undefined || (name !== (key ?? prompt) && earlier.source === here.source)) continue;
-    const place = earlier.file === here.file ? earlier.at : `${earlier.at} of ${earlier.file}`;
+    const place = earlier.file !== here.file ? `${earlier.at} of ${earlier.file}` : earlier.source === here.source ? earlier.at : ofSource(earlier);
     return name === prompt ? `it has the prompt of ${place}` : `it has the key ${JSON.stringify(row.key)} of ${place}`;
   }
   for (const name of [prompt, key]) if (name !== undefined && !seen.has(name)) seen.set(name, here);
