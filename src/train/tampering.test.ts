@@ -102,6 +102,28 @@ describe("a run whose rewards would change", () => {
   });
 });
 
+describe("a run whose answers would get other verdicts", () => {
+  /** A task of the calling program: of its functions only the text is known. */
+  const task = (right: () => boolean) =>
+    defineTask({
+      name: "given",
+      rows: () => Array.from({ length: 12 }, (_, i) => ({ prompt: String(i), answer: String(i % 10), split: "train" as const })),
+      verify: ({ response }) => response.startsWith("1") || right(),
+      maxTokens: 3,
+      tokenizer,
+    })();
+
+  it("is not resumed, though nothing else tells it", async () => {
+    const folder = await stopped({ task: task(() => false) });
+    const before = snapshot(folder);
+    await expect(resume(folder, { task: task(() => true) })).rejects.toThrow(
+      /earlier answers would be judged otherwise now \(the first: ".*" to problem .* was reject \(wrong\), reward 0 and is accept, reward 1\); put the task or verifier back as it was, or go on in a new run: touchstone train --model .*@3$/,
+    );
+    expect(snapshot(folder)).toEqual(before);
+    expect(await resume(folder, { task: task(() => false) })).toMatchObject({ reason: "done", steps: 6 });
+  });
+});
+
 describe("a run whose files were changed", () => {
   it("goes on without its rollouts, from the same step and to the same policy", async () => {
     const whole = options(model);

@@ -16,6 +16,7 @@ import { type EndReason, runLoop } from "./loop.js";
 import { saveTokenizer } from "./model-files.js";
 import { type Given, type Plan, type Prepared, plan, prepare } from "./prepare.js";
 import type { OnProgress } from "./progress.js";
+import { refuseOtherVerdicts } from "./rejudge.js";
 import { followRoles, restoreRoles, saverOf } from "./roles.js";
 import { freshState, type RunState, stateFromJson } from "./state.js";
 import { refuseUnlessSame } from "./store/begun.js";
@@ -62,22 +63,22 @@ export interface TrainResult {
  */
 export async function train(options: TrainOptions): Promise<TrainResult> {
   const { input, given, hooks } = separate(options);
-  const planned = await plan(input, given);
+  const planned = await plan(input, given, "train", undefined, hooks.onProgress);
   refuseUnlessNew(planned.config.out);
   refuseUnlessWritable(planned.config.out);
-  return run(planned, given, hooks, false);
+  return run(planned, given, hooks, undefined);
 }
 
 /** Goes on with a run from its last whole checkpoint. Byte-exact on the same machine and versions; says so where it is not. */
 export async function resume(folder: string, options: TrainHooks & Pick<TrainOptions, "task" | "engine"> = {}): Promise<TrainResult> {
   const { run: begun, checkpoint } = RunStore.find(folder);
   const { given, hooks, input } = separate({ ...(begun.config as unknown as TrainOptions), ...withoutUndefined(options), out: folder });
-  const planned = await plan(input, given, `${folder}/run.json`, checkpoint && checkpointPaths(checkpoint.folder));
+  const planned = await plan(input, given, `${folder}/run.json`, checkpoint && checkpointPaths(checkpoint.folder), hooks.onProgress);
   refuseUnlessSame(folder, begun, planned.inputs);
-  return run(planned, given, hooks, true);
+  return run(planned, given, hooks, { step: checkpoint?.step });
 }
 
-async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolean): Promise<TrainResult> {
+async function run(planned: Plan, given: Given, hooks: TrainHooks, again: { readonly step: number | undefined } | undefined): Promise<TrainResult> {
   const onProgress = hooks.onProgress ?? (() => undefined);
   const prepared = await prepare(planned, given, onProgress);
   let store: RunStore | undefined;
@@ -90,7 +91,8 @@ async function run(planned: Plan, given: Given, hooks: TrainHooks, again: boolea
   };
   let result: TrainResult;
   try {
-    const opened = openStore(prepared, again);
+    if (again?.step !== undefined) await refuseOtherVerdicts(prepared.config.out, again.step, { judges: prepared.judges, verifier: prepared.inputs.verifier });
+    const opened = openStore(prepared, again !== undefined);
     store = opened.store;
     for (const text of [...opened.messages, ...prepared.inputs.notes]) onProgress({ kind: "message", text });
     const ledger = new Ledger();
