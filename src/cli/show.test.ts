@@ -1,8 +1,10 @@
+import { renameSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
-import { scratch, tablePolicy } from "../../test/support/tabular.js";
+import { options, scratch, tablePolicy } from "../../test/support/tabular.js";
+import { train } from "../train/train.js";
 
 const touchstone = (...args: string[]) => run(process.execPath, ["--import", "tsx", "src/cli/main.ts", ...args], { cwd: repository });
 const folder = join(scratch(), "run");
@@ -36,6 +38,17 @@ describe("touchstone show", () => {
     expect(shown).toMatchObject({ end: "4 steps are done", checkpoints: [0, 2, 4], config: { steps: 4 } });
     expect(shown.steps.map(({ step }: { step: number }) => step)).toEqual([1, 2, 3, 4]);
     expect(shown.evaluations.map(({ step }: { step: number }) => step)).toEqual([0, 2, 4]);
+  });
+
+  it("says how an interrupted run goes on, where it lies now", async () => {
+    const controller = new AbortController();
+    const stopped = options(await tablePolicy(), { signal: controller.signal, onProgress: ({ kind }) => kind === "step" && controller.abort() });
+    await train(stopped);
+    const moved = join(scratch(), "moved");
+    renameSync(stopped.out, moved);
+    const { out } = await touchstone("show", moved);
+    expect(out).toContain(`interrupted after step 1 of 6; go on with: touchstone train --resume ${moved}\n`);
+    expect(out).not.toContain(stopped.out);
   });
 
   it("refuses what is no run in one sentence", async () => {
