@@ -7,7 +7,7 @@ import type { Problem } from "../core/problem.js";
 import { unscored } from "../core/verdict.js";
 import type { HostOptions } from "../rollout/environment.js";
 import { namedTask } from "../tasks/catalogue.js";
-import { type Split, splits, type Task } from "../tasks/contract.js";
+import { posedBy, type Split, splits, type Task } from "../tasks/contract.js";
 import { dataTask } from "../tasks/data.js";
 import { dataOptions } from "../tasks/data-options.js";
 import { type Part, partOf } from "../train/config.js";
@@ -17,6 +17,7 @@ import type { Verifier } from "../verify/contract.js";
 import { verifierOf } from "../verify/simple.js";
 import type { VerifierSource } from "../verify/source.js";
 import { jsonObject, wholeNumber } from "./flags.js";
+import { Progress } from "./progress.js";
 
 export interface ProblemFlags {
   readonly task?: string;
@@ -29,6 +30,7 @@ export interface ProblemFlags {
   readonly nProblems?: number;
   readonly verifier?: string;
   readonly verifierOptions?: { readonly [name: string]: Json };
+  readonly json?: true;
 }
 
 export interface Posed {
@@ -107,7 +109,7 @@ export async function posedProblems(flags: ProblemFlags, seed: number, count: nu
   if (flags.task !== undefined) {
     const { task, source } = await namedTask(flags.task, flags.taskOptions, ".", "option --task");
     const environment = task.environment && { environment: { environment: task.environment, source } };
-    return { ...fromTask(task, flags, seed, count), ...(chosen ?? { verifier: task.verifier, source }), ...environment, notes: [] };
+    return { ...(await fromTask(task, flags, seed, count)), ...(chosen ?? { verifier: task.verifier, source }), ...environment, notes: [] };
   }
   if (chosen === undefined) {
     throw new ConfigError({
@@ -120,12 +122,27 @@ export async function posedProblems(flags: ProblemFlags, seed: number, count: nu
   const share = flags.dataOptions?.eval_split === undefined ? { eval_share: 1 } : {};
   const options = parseOptions(dataOptions, { ...share, ...flags.dataOptions, file: flags.data }, "option --data-options");
   const { task, notes } = await dataTask(options, chosen.verifier, { split: folderSplit, place: "option --data-options" });
-  return { ...fromTask(task, flags, seed, count), ...chosen, notes };
+  return { ...(await fromTask(task, flags, seed, count)), ...chosen, notes };
 }
 
-function fromTask(task: Task, { split = "eval", nProblems }: ProblemFlags, seed: number, count: number): Pick<Posed, "problems" | "task" | "maxTokens"> {
+async function fromTask(
+  task: Task,
+  { split = "eval", nProblems, json }: ProblemFlags,
+  seed: number,
+  count: number,
+): Promise<Pick<Posed, "problems" | "task" | "maxTokens">> {
   const { name, id, maxTokens } = task;
-  const problems = task.problems(split, nProblems ?? Math.min(count, task.size(split)), seed);
+  const total = nProblems ?? count;
+  const progress = new Progress({ label: "drawing problems", total, silent: json === true });
+  const problems = await posedBy(task, split, total, seed, (found) => progress.at(found)).finally(() => progress.end());
+  if (problems.length === 0) {
+    const cause = `it has no problem in the split ${split}`;
+    throw new ConfigError({ place: `task ${name}`, cause, mend: "name another with --split, or change the task's shares (docs/data.md)" });
+  }
+  if (nProblems !== undefined && problems.length < nProblems) {
+    const cause = `it is ${nProblems}, and ${name} has ${problems.length} different problems in the split ${split}`;
+    throw new ConfigError({ place: "option --n-problems", cause, mend: `give at most ${problems.length}, or leave it out` });
+  }
   return { problems, task: { name, id, split }, ...(maxTokens === undefined ? {} : { maxTokens }) };
 }
 

@@ -4,14 +4,16 @@
  */
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
+import { shellWord } from "../core/shell.js";
 import { refuseUnlessWritable } from "../core/writable.js";
 import { refuseUnlessNew } from "../train/store/fresh.js";
 import { type TrainResult, train } from "../train/train.js";
 import { curve } from "./curve.js";
 import { wholeNumber } from "./flags.js";
+import { invocation } from "./invocation.js";
 import { heldOut, mainJob, rightAnswers, type Score, starterFolder } from "./main-job.js";
 import { colours, print } from "./output.js";
-import { percent, Watch } from "./watch.js";
+import { interruptedCode, percent, Watch } from "./watch.js";
 
 interface StartFlags {
   readonly steps: number;
@@ -69,6 +71,13 @@ async function run({ steps, seed, out = freeFolder("runs/start"), json }: StartF
     say(paint.bold("right answers of each batch"));
     for (const line of curve(watch.rewards, { low: 0, high: 1 })) say(line);
   }
+  if (result.reason === "interrupted") {
+    // The message names the folder; what is half trained is not measured.
+    if (json) print(JSON.stringify({ interrupted: result.message, steps: result.steps }));
+    else print(`${result.message.charAt(0).toUpperCase()}${result.message.slice(1)}.`);
+    process.exitCode = interruptedCode;
+    return;
+  }
   const after = await scoresOf(result.model, silent);
   say(`${paint.bold("before")}  ${row(before)}`);
   say(`${paint.bold("after")}   ${row(after)}`);
@@ -101,11 +110,11 @@ function nextSteps(out: string, { reason, message, steps, model }: TrainResult, 
     `${steps} steps, ${wall.toFixed(0)} s in all. The policy is in ${model}`,
     "",
     "Look at the run:",
-    `  touchstone show ${out}`,
-    "Train on your own JSONL, a prompt and an answer a line:",
-    `  touchstone train --model ${model} --data FILE.jsonl --verifier exact --out runs/mine`,
-    "Write your own task and verifier (README.md has one in ten lines):",
-    `  touchstone train --model ${model} --task ./my-task.ts --out runs/my-task`,
+    `  ${invocation()} show ${shellWord(out)}`,
+    "Ask the policy:",
+    `  ${invocation()} sample ${shellWord(`${out}@last`)} --n-problems 3`,
+    "A task and data of your own, in a folder that trains at once:",
+    `  ${invocation()} init ${freeFolder("my-task")}`,
   ];
 }
 

@@ -18,6 +18,7 @@ export async function showDryRun(options: TrainOptions, json: boolean): Promise<
     ...options,
     onProgress: (event) => {
       if (event.kind === "await") progress.waitFor(event.what);
+      if (event.kind === "pose") progress.waitFor(`problems ${event.done}/${event.total}`);
     },
   }).finally(() => progress.end());
   if (json) print(JSON.stringify(asJson(dry)));

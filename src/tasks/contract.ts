@@ -28,12 +28,19 @@ export interface Task {
    * been checked. Throws DataError when the split has fewer.
    */
   problems(split: Split, n: number, seed: number): readonly Problem[];
+  /** The same n problems, or all where the split has fewer, with pauses in which the event loop goes on. Present where they are drawn. */
+  pose?(split: Split, n: number, seed: number, onProgress?: (found: number) => void): Promise<readonly Problem[]>;
   /** A worked solution for a warm start, a pure function of problem and key: flawless, or with the habit that the options name. */
   solution?(problem: Problem, key: RandomKey): string;
   /** Where answers take several turns, a worked solution's next action; undefined: none. A pure function of problem, turns so far and key. */
   action?(problem: Problem, turns: readonly Exchange[], key: RandomKey): string | undefined;
   /** Present where an answer takes several turns. */
   readonly environment?: Environment<Json>;
+}
+
+/** The first n problems of a split for a seed, or all where it has fewer. `onProgress`: how many are drawn, now and then. */
+export async function posedBy(task: Task, split: Split, n: number, seed: number, onProgress?: (found: number) => void): Promise<readonly Problem[]> {
+  return task.pose ? task.pose(split, n, seed, onProgress) : task.problems(split, Math.min(n, task.size(split)), seed);
 }
 
 /** One problem as the author of a task writes it. */

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Json } from "../core/json.js";
 import { judge } from "../verify/contract.js";
 import { number } from "../verify/number/number.js";
-import type { Row, Split } from "./contract.js";
+import { posedBy, type Row, type Split } from "./contract.js";
 import { defineTask, splitOf } from "./define.js";
 
 const twice = defineTask({
@@ -17,6 +17,39 @@ const twice = defineTask({
 
 const listed = (rows: readonly Row<string | number>[]) => defineTask({ name: "listed", rows: () => rows, verifier: number() });
 const many = Array.from({ length: 300 }, (_, i): Row<number> => ({ prompt: `p${i}`, answer: i }));
+
+describe("problems that are drawn", () => {
+  const few = defineTask({
+    name: "few",
+    draw: (random) => ({ prompt: String(random.int(20)), answer: 1 }),
+    shares: { eval: 0.25, train: 0.5, warm: 0.25 },
+    verify: () => true,
+  })();
+
+  it("are the same at once and with pauses", async () => {
+    const task = twice();
+    expect(await task.pose?.("train", 40, 3)).toEqual(task.problems("train", 40, 3));
+  });
+
+  it("are all that there are, where fewer are different than one asks for", async () => {
+    const posed = await posedBy(few, "train", 1000, 0);
+    expect(posed.length).toBeGreaterThan(3);
+    expect(posed.length).toBeLessThan(20);
+    expect(posed).toEqual(few.problems("train", posed.length, 0));
+    expect(() => few.problems("train", 1000, 0)).toThrow(`only ${posed.length} different ones were found`);
+  });
+
+  it("let the event loop go on, and tell how many there are", async () => {
+    const found: number[] = [];
+    let turns = 0;
+    const timer = setInterval(() => turns++, 1);
+    await twice().pose?.("train", 1000, 0, (n) => found.push(n));
+    clearInterval(timer);
+    expect(found.length).toBeGreaterThan(0);
+    expect(found).toEqual([...found].sort((a, b) => a - b));
+    expect(turns).toBeGreaterThan(0);
+  });
+});
 
 describe("a task of one's own", () => {
   it("is a few typed lines: its reference has the type that its problems gave it", async () => {

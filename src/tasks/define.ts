@@ -95,6 +95,9 @@ function buildTask<S extends Options, A extends Json>(spec: TaskSpec<S, A>, opti
     return read;
   };
   const { draw, solution, action, maxTokens, tokenizer, environment } = spec;
+  const drawing = (name: string, split: Split, n: number, random: Stream, next: NonNullable<typeof draw>): DrawRequest => {
+    return { name, split, n, shares, verifier, next: () => called(name, "draw", () => next(random, options)) };
+  };
   return {
     name: spec.name,
     id: `${spec.name}:${hashJson(identity).slice(0, 16)}`,
@@ -109,11 +112,19 @@ function buildTask<S extends Options, A extends Json>(spec: TaskSpec<S, A>, opti
     problems(split, n, seed) {
       if (!Number.isSafeInteger(n) || n < 0) throw new RangeError(`a number of problems is a whole number from 0 on, got ${n}`);
       const random = new Stream(randomKey({ seed, purpose: `task/${spec.name}/${split}` }));
-      if (draw) return drawProblems({ name: spec.name, split, n, shares, verifier, next: () => called(spec.name, "draw", () => draw(random, options)) });
+      if (draw) {
+        const found = atOnce(drawProblems(drawing(spec.name, split, n, random, draw)));
+        if (found.length < n) throw tooFew(spec.name, split, n, found.length);
+        return found;
+      }
       const all = rows().get(split) ?? [];
       if (n > all.length) throw tooFew(spec.name, split, n, all.length);
       return random.shuffle(all).slice(0, n);
     },
+    ...(draw && {
+      pose: (split, n, seed, onProgress) =>
+        withPauses(drawProblems(drawing(spec.name, split, n, new Stream(randomKey({ seed, purpose: `task/${spec.name}/${split}` })), draw)), onProgress),
+    }),
   };
 }
 
@@ -142,9 +153,35 @@ interface DrawRequest {
   next(): Row;
 }
 
-function drawProblems({ name, split, n, shares, verifier, next }: DrawRequest): Problem[] {
+/** Draws between two words of how many are found. */
+const drawsAtOnce = 64;
+/** How long drawing may keep the event loop waiting, in milliseconds. */
+const pauseEveryMs = 50;
+
+/** All that are found without a pause. */
+function atOnce(work: Generator<number, Problem[]>): Problem[] {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
+  }
+}
+
+async function withPauses(work: Generator<number, Problem[]>, onProgress: (found: number) => void = () => undefined): Promise<Problem[]> {
+  for (let since = performance.now(); ; ) {
+    const { done, value } = work.next();
+    if (done) return value;
+    if (performance.now() - since < pauseEveryMs) continue;
+    onProgress(value);
+    await new Promise((resolve) => setImmediate(resolve));
+    since = performance.now();
+  }
+}
+
+/** n different problems, or as many as a long search finds; tells now and then how many there are. */
+function* drawProblems({ name, split, n, shares, verifier, next }: DrawRequest): Generator<number, Problem[]> {
   const problems = new Map<string, Problem>();
-  for (let misses = 0; problems.size < n; ) {
+  for (let misses = 0, draws = 1; problems.size < n; draws++) {
+    if (draws % drawsAtOnce === 0) yield problems.size;
     const row = next();
     const unusable = rowFault(row);
     if (unusable !== undefined)
@@ -161,7 +198,7 @@ function drawProblems({ name, split, n, shares, verifier, next }: DrawRequest): 
       }
       problems.set(problem.key, problem);
       misses = 0;
-    } else if (++misses > patience) throw tooFew(name, split, n, problems.size);
+    } else if (++misses > patience) break;
   }
   return [...problems.values()];
 }

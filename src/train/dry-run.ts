@@ -45,8 +45,8 @@ const passesOfUpdate = 4;
 /** Samples and judges the first batch as the run would, passes it forward once, and writes nothing. */
 export async function dryRun(options: TrainOptions): Promise<DryRun> {
   const { input, given, hooks } = separate(options);
-  const planned = await plan(input, given);
   const onProgress = hooks.onProgress ?? (() => undefined);
+  const planned = await plan(input, given, "train", undefined, onProgress);
   const prepared = await prepare(planned, given, onProgress);
   try {
     const { engine, config, stages, model, contexts, inputs, tokenizer, roles } = prepared;

@@ -4,7 +4,7 @@ import { hashJson, type Json } from "../core/json.js";
 import { type Problem, placeOfProblem } from "../core/problem.js";
 import type { HostOptions } from "../rollout/environment.js";
 import { namedTask } from "../tasks/catalogue.js";
-import type { Task } from "../tasks/contract.js";
+import { posedBy, type Task } from "../tasks/contract.js";
 import { dataTask, type Share } from "../tasks/data.js";
 import { placeOfData } from "../tasks/data-options.js";
 import { refuseUnlessRepeatable } from "../tasks/repeatable.js";
@@ -14,6 +14,7 @@ import type { VerifierSource } from "../verify/source.js";
 import { byProfile } from "./by-profile.js";
 import { drawnProblems, type Part, partOf, type TrainConfig } from "./config.js";
 import { programOf } from "./program.js";
+import type { OnProgress } from "./progress.js";
 import type { RunMeta } from "./store/schema.js";
 
 export interface Inputs {
@@ -61,21 +62,24 @@ interface Training {
 }
 
 /** Loads tasks, files and verifiers. `given`: a task made in the program. Throws ConfigError or DataError in one sentence. */
-export async function loadInputs(config: TrainConfig, given: Task | undefined): Promise<Inputs> {
+export async function loadInputs(config: TrainConfig, given: Task | undefined, onProgress: OnProgress = () => undefined): Promise<Inputs> {
   const notes: string[] = [];
   const { task, judge, source, mixture, again } = await trainingTask(config, given, notes);
   const size = task.size("train");
   if (size === 0) throw new DataError({ place: placeOf(config), cause: "it has no problem to train on", mend: "lower eval_share, or give more problems" });
   const wanted = config.train_problems ?? (Number.isFinite(size) ? size : Math.min(config.steps * config.problems, Math.max(drawnProblems, config.problems)));
-  if (config.problems > wanted) {
+  const all = await posedBy(task, "train", wanted, config.seed, (done) => onProgress({ kind: "pose", done, total: wanted }));
+  if (all.length < wanted && config.train_problems !== undefined) throw fewerThanAsked(config.train_problems, all.length, placeOf(config));
+  if (config.problems > all.length) {
+    const widen = Number.isFinite(size) ? "" : ", or widen the task's options or shares (docs/data.md)";
     throw new ConfigError({
       place: "problems",
-      cause: `a batch takes ${config.problems} different problems, and there are ${wanted}`,
-      mend: wanted === size ? `set it to at most ${wanted}` : `set it to at most train_problems, or raise those`,
+      cause: `a batch takes ${config.problems} different problems, and there ${all.length === 1 ? "is 1" : `are ${all.length}`}`,
+      mend: config.train_problems === undefined ? `set it to at most ${all.length}${widen}` : "set it to at most train_problems, or raise those",
     });
   }
-  refuseUnlessRepeatable(task, { split: "train", seed: config.seed, wanted, place: placeOf(config), again });
-  const all = task.problems("train", wanted, config.seed);
+  if (all.length < wanted) notes.push(`${placeOf(config)} has ${all.length} different problems to train on: they come round again`);
+  refuseUnlessRepeatable(task, { split: "train", seed: config.seed, wanted: all.length, place: placeOf(config), again });
   const { problems, weights } = config.profile === undefined ? { problems: all } : byProfile(all, config.profile, verifierId(judge.verifier), notes);
   if (config.problems > problems.length) {
     throw new ConfigError({
@@ -95,11 +99,11 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined): 
     });
   }
   if (judge.verifier.external) notes.push(outsideNote(judge.verifier));
-  const evaluation = config.eval.every === 0 ? undefined : await evaluationInputs(config, task, judge, notes);
+  const evaluation = config.eval.every === 0 ? undefined : await evaluationInputs(config, task, judge, notes, onProgress);
   if (evaluation) checkApart(problems, evaluation.problems, task.environment !== undefined);
   const resolved = {
     ...config,
-    train_problems: wanted,
+    train_problems: all.length,
     max_tokens: maxTokens,
     eval: { ...config.eval, ...(evaluation ? { problems: evaluation.problems.length } : {}) },
   };
@@ -156,7 +160,19 @@ async function trainingTask(config: TrainConfig, given: Task | undefined, notes:
   return { task, judge: own, ...(mixture && { mixture }) };
 }
 
-async function evaluationInputs(config: TrainConfig, task: Task, judge: Judge, notes: string[]): Promise<NonNullable<Inputs["evaluation"]>> {
+/** A number that was set is meant: it is no more than there are. */
+function fewerThanAsked(wanted: number, found: number, place: string): ConfigError {
+  const cause = `it is ${wanted}, and ${place} has ${found} different problems to train on`;
+  return new ConfigError({ place: "train_problems", cause, mend: `set it to at most ${found}, or leave it out: problems come round again` });
+}
+
+async function evaluationInputs(
+  config: TrainConfig,
+  task: Task,
+  judge: Judge,
+  notes: string[],
+  onProgress: OnProgress,
+): Promise<NonNullable<Inputs["evaluation"]>> {
   const own = config.eval.verifier === undefined ? judge : await verifierOfPart(config.eval.verifier, "eval.verifier");
   let source = task;
   if (config.eval.data !== undefined) {
@@ -175,7 +191,9 @@ async function evaluationInputs(config: TrainConfig, task: Task, judge: Judge, n
       mend: "set data.eval_share (0.1, say), give eval.data, or set eval.every to 0",
     });
   }
-  const problems = source.problems("eval", Math.min(config.eval.problems, size), config.eval.seed);
+  const total = Math.min(config.eval.problems, size);
+  const problems = await posedBy(source, "eval", total, config.eval.seed, (done) => onProgress({ kind: "pose", done, total }));
+  if (problems.length < total) notes.push(`${place} has ${problems.length} different problems to evaluate on`);
   checkReferences(problems, own.verifier, place);
   checkKeys(problems, place);
   return { problems, ...own, conversational: source.environment !== undefined };

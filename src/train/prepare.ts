@@ -84,7 +84,7 @@ export interface Prepared extends Plan {
 }
 
 /** Reads a configuration and loads what it names. Throws before anything is started. */
-export async function plan(input: TrainConfigInput, given: Given, place = "train", from?: From): Promise<Plan> {
+export async function plan(input: TrainConfigInput, given: Given, place = "train", from?: From, onProgress?: OnProgress): Promise<Plan> {
   const named = absolute(parseOptions(trainConfig, input, place));
   // A run records the folder of the weights, so that it stays the same when the run that was named goes on.
   const read = from
@@ -95,7 +95,7 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
         roles: withRoleFolders(named.roles, (model, role) => namedModel(model, `roles.${role}.model`).folder),
       };
   const start = from?.policy ?? read.model;
-  const inputs = await loadInputs(read, given.task);
+  const inputs = await loadInputs(read, given.task, onProgress);
   const cells = new Cells();
   const {
     stages,

@@ -1,5 +1,5 @@
 /** Small policies that start from nothing: their shapes, and the warm start on a task's worked solutions. */
-import { ConfigError } from "../core/errors.js";
+import { ConfigError, DataError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import type { Problem } from "../core/problem.js";
 import { randomKey } from "../core/random.js";
@@ -44,7 +44,14 @@ const pool = 32_768;
 /** The problems of a warm start: of the split `warm`, or `train` where nothing is warm. */
 export function warmProblems(task: Task, count: number, seed: number): readonly Problem[] {
   const split = task.size("warm") > 0 ? "warm" : "train";
-  return task.problems(split, Math.min(count, pool, task.size(split)), seed);
+  try {
+    return task.problems(split, Math.min(count, pool, task.size(split)), seed);
+  } catch (error) {
+    // A task that draws from few problems is learnt from those, again and again.
+    const found = error instanceof DataError ? error.data.found : undefined;
+    if (typeof found !== "number" || found === 0) throw error;
+    return task.problems(split, found, seed);
+  }
 }
 
 /**

@@ -1,10 +1,54 @@
 import { describe, expect, it } from "vitest";
-import { options, tablePolicy } from "../../test/support/tabular.js";
+import { options, tablePolicy, tokenizer } from "../../test/support/tabular.js";
+import type { Task } from "../tasks/contract.js";
+import { defineTask } from "../tasks/define.js";
 import { RunReader } from "./store/reader.js";
 import { train } from "./train.js";
 
 const rewards = (folder: string): number[] =>
   [...RunReader.open(folder).events()].flatMap(({ kind, data }) => (kind === "step" ? [(data.metrics as { reward: number }).reward] : []));
+
+describe("a task that draws from few problems", () => {
+  const few = (): Task =>
+    defineTask({
+      name: "few",
+      draw: (random) => ({ prompt: String(random.int(10)), answer: "1" }),
+      shares: { eval: 0.4, train: 0.6, warm: 0 },
+      verify: ({ response, reference }) => response === reference,
+      maxTokens: 2,
+      tokenizer,
+    })();
+
+  it("is trained on all of them again and again, which is told", async () => {
+    const messages: string[] = [];
+    const drawn: number[] = [];
+    const run = options(await tablePolicy(), {
+      task: few(),
+      steps: 5,
+      problems: 3,
+      eval: { every: 5 },
+      onProgress: (progress) => {
+        if (progress.kind === "message") messages.push(progress.text);
+        if (progress.kind === "pose") drawn.push(progress.total);
+      },
+    });
+    await train(run);
+    const { config } = RunReader.open(run.out).run as unknown as { config: { train_problems: number; eval: { problems: number } } };
+    expect(config.train_problems + config.eval.problems).toBe(10);
+    expect(messages.filter((text) => text.startsWith("task few"))).toEqual([
+      `task few has ${config.train_problems} different problems to train on: they come round again`,
+      `task few has ${config.eval.problems} different problems to evaluate on`,
+    ]);
+    expect(new Set(drawn)).toEqual(new Set([15, 200]));
+  });
+
+  it("is refused where more are asked for, by the name of the option", async () => {
+    const run = options(await tablePolicy(), { task: few(), problems: 2, train_problems: 50 });
+    await expect(train(run)).rejects.toThrow(
+      /^train_problems: it is 50, and task few has \d different problems to train on; set it to at most \d, or leave it out/,
+    );
+  });
+});
 
 describe("training on a table", () => {
   it("GRPO raises the reward of a small task from chance to nearly always, on held-out problems too", async () => {
