@@ -26,11 +26,19 @@ describe("touchstone show", () => {
     expect(out).toMatch(/^checkpoints: 0, 2, 4; 4 steps are done$/m);
   });
 
-  it("draws another number of the steps, and names those there are where it has no such one", async () => {
+  it("draws another number of the steps, and offers the nearest name where it has no such one", async () => {
     expect((await touchstone("show", folder, "--metric", "entropy")).out).toContain("entropy of each step");
-    const { out } = await touchstone("show", folder, "--metric", "entrpy");
-    expect(out).not.toContain("of each step");
-    expect(out).toMatch(/^ {2}policy_|^ {2}trained_tokens/m);
+    const refused = await touchstone("show", folder, "--metric", "entrpy");
+    expect(refused).toEqual({ code: 2, out: "", err: 'error: option --metric: no step has a number "entrpy"; did you mean "entropy"?\n' });
+  });
+
+  it("shows a run up to a checkpoint, and says which there are where there is no such one", async () => {
+    const { out } = await touchstone("show", `${folder}@2`);
+    expect(out).toContain("up to the checkpoint of step 2\n");
+    expect(out).toMatch(/^step 2 \(/m);
+    expect(out).not.toMatch(/^ {3}4 {2}avg@1 /m);
+    expect((await touchstone("show", `${folder}@best`)).out).toMatch(/^up to the checkpoint of step [024]$/m);
+    expect((await touchstone("show", `${folder}@9`)).err).toContain("there is no checkpoint 9; give one of 0, 2, 4, first, last or best");
   });
 
   it("prints all of it as one JSON object", async () => {

@@ -1,24 +1,32 @@
 /** `touchstone show`: a run in the terminal, live or finished, from its folder alone: curve, evaluations, the last step, how it ended. */
+
+import { existsSync } from "node:fs";
 import type { Command } from "commander";
+import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
+import { suggestion } from "../core/options.js";
+import { namedModel } from "../train/model-name.js";
 import { goOn, RunReader } from "../train/store/reader.js";
 import { curve } from "./curve.js";
 import { colours, print, table } from "./output.js";
 import { duration } from "./progress.js";
 import { percent } from "./watch.js";
 
+const defaultMetric = "reward";
+
 export function define(command: Command): void {
   command
     .usage("RUN [options]")
-    .argument("<run>", "folder of a run")
-    .option("--metric <name>", "the number of each step whose curve is drawn (docs/metrics.md)", "reward")
+    .argument("<run>", "folder of a run, or RUN@CHECKPOINT for the run up to there: a step, first, last or best")
+    .option("--metric <name>", "the number of each step whose curve is drawn (docs/metrics.md)", defaultMetric)
     .option("--json", "print one JSON object")
     .addHelpText(
       "after",
       `
 Examples:
   $ touchstone show runs/first
-  $ touchstone show runs/first --metric entropy`,
+  $ touchstone show runs/first --metric entropy
+  $ touchstone show runs/first@best`,
     )
     .action(show);
 }
@@ -26,6 +34,7 @@ Examples:
 interface Seen {
   readonly steps: { readonly step: number; readonly metrics: { readonly [name: string]: number }; readonly verdicts: Json; readonly ms: number }[];
   readonly evaluations: { readonly step: number; readonly estimates: readonly Estimated[] }[];
+  readonly warnings: { readonly step: number; readonly message: string }[];
   end: string | undefined;
 }
 
@@ -37,34 +46,51 @@ interface Estimated {
   readonly problems: number;
 }
 
-/** What the events of a run tell. A resumed run has one event a step, so nothing is counted twice. */
-function read(reader: RunReader): Seen {
-  const seen: Seen = { steps: [], evaluations: [], end: undefined };
+/** Warnings that are shown. */
+const mostWarnings = 5;
+
+/** What the events of a run tell, up to a step. A resumed run has one event a step, so nothing is counted twice. */
+function read(reader: RunReader, to: number): Seen {
+  const seen: Seen = { steps: [], evaluations: [], warnings: [], end: undefined };
   for (const { kind, step, data, clock } of reader.events()) {
+    if (step > to) break;
     const of = data as { readonly [name: string]: Json };
     if (kind === "step") {
       const metrics = of.metrics as { readonly [name: string]: number };
       seen.steps.push({ step, metrics, verdicts: of.verdicts ?? {}, ms: Number((clock as { readonly ms?: number }).ms ?? 0) });
     }
     if (kind === "evaluation" && Array.isArray(of.estimates)) seen.evaluations.push({ step, estimates: of.estimates as unknown as Estimated[] });
+    if (kind === "warning") seen.warnings.push({ step, message: String(of.message) });
     if (kind === "end") seen.end = of.reason === "interrupted" ? `${String(of.message)}; ${goOn(reader.folder)}` : String(of.message);
   }
   return seen;
 }
 
-function show(folder: string, { metric, json }: { readonly metric: string; readonly json?: true }): void {
-  const reader = RunReader.open(folder);
-  const seen = read(reader);
+/** The run that a text names, and the checkpoint where one is named too. */
+function named(text: string): { reader: RunReader; checkpoint?: number } {
+  const run = existsSync(text) || !text.includes("@") ? undefined : namedModel(text, "run").run;
+  return run ? { reader: run.reader, checkpoint: run.step } : { reader: RunReader.open(text) };
+}
+
+function show(text: string, { metric, json }: { readonly metric: string; readonly json?: true }): void {
+  const { reader, checkpoint } = named(text);
+  const { folder } = reader;
+  const seen = read(reader, checkpoint ?? Number.POSITIVE_INFINITY);
   const config = reader.run.config as { readonly [name: string]: Json };
   const checkpoints = reader.checkpoints.steps();
   const values = seen.steps.flatMap(({ metrics }) => (metrics[metric] === undefined ? [] : [metrics[metric]]));
+  if (values.length === 0 && seen.steps.length > 0 && metric !== defaultMetric) {
+    const names = [...new Set(seen.steps.flatMap(({ metrics }) => Object.keys(metrics)))];
+    throw new ConfigError({ place: "option --metric", cause: `no step has a number ${JSON.stringify(metric)}`, mend: suggestion(metric, names) });
+  }
   if (json) {
     const steps = seen.steps.map(({ step, metrics }) => ({ step, ...metrics }));
-    print(JSON.stringify({ folder, config, steps, evaluations: seen.evaluations, checkpoints, end: seen.end ?? null }));
+    print(JSON.stringify({ folder, config, steps, evaluations: seen.evaluations, warnings: seen.warnings, checkpoints, end: seen.end ?? null }));
     return;
   }
   const paint = colours(process.stdout);
   for (const line of table(settings(config))) print(line);
+  if (checkpoint !== undefined) print(`up to the checkpoint of step ${checkpoint}`);
   if (values.length > 1) {
     print(paint.bold(`\n${metric} of each step`));
     const low = metric === "reward" ? 0 : Math.min(...values);
@@ -73,7 +99,10 @@ function show(folder: string, { metric, json }: { readonly metric: string; reado
   if (seen.evaluations.length > 0) {
     print(paint.bold("\nheld-out"));
     for (const line of table([["step", "metric", "value", "95 % interval", "problems"], ...seen.evaluations.flatMap(rows)], [0, 2, 4])) print(line);
-  }
+  } else print("\nno evaluation is in the run: --eval-every makes them, and touchstone eval measures a checkpoint");
+  if (seen.warnings.length > 0) print("");
+  for (const { step, message } of seen.warnings.slice(0, mostWarnings)) print(`${paint.yellow("warning")} of step ${step}: ${message}`);
+  if (seen.warnings.length > mostWarnings) print(`and ${seen.warnings.length - mostWarnings} more warnings in events.jsonl`);
   for (const line of lastStep(seen, metric)) print(line);
   print(`\ncheckpoints: ${checkpoints.join(", ") || "none yet"}; ${seen.end ?? "it has not ended, or was stopped: touchstone train --resume goes on with it"}`);
 }
