@@ -29,7 +29,7 @@ describe("a folder for a policy", () => {
       `option --out: ${folder} holds something already (model.safetensors); give a new or empty folder, or remove that one`,
     );
     expect(() => refuseUnlessSavable(join(folder, "model.safetensors"), 1000, "option --out")).toThrow("is a file; give another folder");
-    expect(() => refuseUnlessSavable(join(folder, "model.safetensors/x"), 1000, "option --out")).toThrow("is a file; ");
+    expect(() => refuseUnlessSavable(join(folder, "model.safetensors/x"), 1000, "option --out")).toThrow("x leads through a file; give another folder");
   });
 });
 

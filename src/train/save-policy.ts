@@ -29,11 +29,11 @@ export function refuseUnlessSavable(folder: string, parameters: number, place: s
 
 function entriesOf(folder: string, place: string): string[] {
   try {
-    return readdirSync(folder);
+    return readdirSync(folder).sort();
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === "ENOENT") return [];
-    const cause = code === "ENOTDIR" ? `${folder} is a file` : `${folder} cannot be read (${code})`;
+    const cause = code === "ENOTDIR" ? `${folder} ${existsSync(folder) ? "is a file" : "leads through a file"}` : `${folder} cannot be read (${code})`;
     throw new ConfigError({ place, cause, mend: "give another folder" }, { cause: error });
   }
 }
