@@ -3,6 +3,11 @@ import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import { placeIn, readJson } from "../core/json-text.js";
 
+/** A number in decimal digits, as JSON has it; what else is one to JavaScript (`0x10`, `1_000`, blanks) is NaN. */
+export function decimal(text: string): number {
+  return /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text.trim()) ? Number(text) : Number.NaN;
+}
+
 /** A text that is not empty. */
 export function someText(flag: string): (text: string) => string {
   return (text) => {
@@ -14,8 +19,8 @@ export function someText(flag: string): (text: string) => string {
 /** A whole number of at least `least`. */
 export function wholeNumber(flag: string, least: number): (text: string) => number {
   return (text) => {
-    const value = Number(text);
-    if (text.trim() === "" || !Number.isSafeInteger(value) || value < least) {
+    const value = decimal(text);
+    if (!Number.isSafeInteger(value) || value < least) {
       throw new ConfigError({ place: `option ${flag}`, cause: `got ${quoted(text)}`, mend: `give a whole number of at least ${least}` });
     }
     return value;
@@ -31,8 +36,18 @@ export function wholeNumbers(flag: string, least: number): (text: string) => num
 /** A number above 0. */
 export function positiveNumber(flag: string): (text: string) => number {
   return (text) => {
-    const value = Number(text);
+    const value = decimal(text);
     if (!(value > 0 && Number.isFinite(value))) throw new ConfigError({ place: `option ${flag}`, cause: `got ${quoted(text)}`, mend: "give a number above 0" });
+    return value;
+  };
+}
+
+/** A number from 0 on. */
+export function numberFromZero(flag: string): (text: string) => number {
+  return (text) => {
+    const value = decimal(text);
+    if (!(value >= 0 && Number.isFinite(value)))
+      throw new ConfigError({ place: `option ${flag}`, cause: `got ${quoted(text)}`, mend: "give a number from 0 on" });
     return value;
   };
 }

@@ -112,6 +112,12 @@ describe("touchstone sft", () => {
     expect((await readdir(folder)).filter((name) => name.startsWith("."))).toEqual([]);
   });
 
+  it("runs a few steps without being told a shorter warm-up", async () => {
+    const ran = await touchstone("sft", "--data", at("pairs.jsonl"), "--size", "100k", "--steps", "5", "--batch-size", "2", "--out", at("short"), "--json");
+    expect(ran.code, ran.err).toBe(0);
+    expect(JSON.parse(ran.out)).toMatchObject({ steps: 5 });
+  });
+
   it("refuses a folder that holds something, a policy too, before an engine starts", async () => {
     const base = ["sft", "--task", "chain", "--size", "100k", "--steps", "10", "--warmup", "0"];
     await mkdir(at("policy"));

@@ -40,12 +40,14 @@ interface SftFlags {
   readonly batchSize: number;
   readonly lr: number;
   readonly schedule: "constant" | "linear" | "cosine";
-  readonly warmup: number;
+  readonly warmup?: number;
   readonly seed: number;
   readonly saveEvery: number;
   readonly out: string;
   readonly json?: true;
 }
+
+const longestWarmup = 50;
 
 export function define(command: Command): void {
   command
@@ -64,7 +66,7 @@ export function define(command: Command): void {
     .option("--batch-size <count>", "examples a step", wholeNumber("--batch-size", 1), 64)
     .option("--lr <rate>", "peak learning rate of AdamW (beta 0.9 and 0.95, no decay)", positiveNumber("--lr"), 1e-3)
     .addOption(new Option("--schedule <kind>", "how the rate falls").choices(["constant", "linear", "cosine"]).default("cosine"))
-    .option("--warmup <steps>", "steps in which the rate climbs", wholeNumber("--warmup", 0), 50)
+    .option("--warmup <steps>", "steps in which the rate climbs (default: 50, and of a short run a fourth)", wholeNumber("--warmup", 0))
     .option("--seed <number>", "of initial weights, problems and order", wholeNumber("--seed", 0), 0)
     .option("--save-every <steps>", "save the policy also after each so many steps; 0: at the end alone", wholeNumber("--save-every", 0), 250)
     .requiredOption("--out <folder>", "where the policy is saved: a new or empty folder")
@@ -87,7 +89,8 @@ async function run(flags: SftFlags): Promise<void> {
   oneOf("what to learn", { "--task": flags.task, "--data": flags.data, "--rollouts": flags.rollouts });
   refuseWithout(flags);
   oneOf("what to begin with", { "--model": flags.model, "--size": flags.size });
-  const { steps, lr: rate, warmup, seed, batchSize } = flags;
+  const { steps, lr: rate, seed, batchSize } = flags;
+  const { warmup = Math.min(longestWarmup, Math.floor(steps / 4)) } = flags;
   const schedule = parseSchedule(
     { kind: flags.schedule, rate, warmup, ...(flags.schedule === "constant" ? {} : { steps }) },
     "options --schedule, --steps and --warmup",

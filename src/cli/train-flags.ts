@@ -6,7 +6,7 @@ import type { Json } from "../core/json.js";
 import { methodNames } from "../methods/catalogue.js";
 import { readConfigFile, type Written } from "../train/config-file.js";
 import { verifierNames } from "../verify/catalogue.js";
-import { jsonObject, positiveNumber, someText, wholeNumber } from "./flags.js";
+import { decimal, jsonObject, numberFromZero, positiveNumber, someText, wholeNumber } from "./flags.js";
 
 type Options = { readonly [name: string]: Json };
 
@@ -74,7 +74,7 @@ export function trainOptions(command: Command): Command {
     .option("--group <count>", "answers a problem (default: 8)", wholeNumber("--group", 1))
     .option("--minibatches <count>", "optimizer steps a batch (default: 1)", wholeNumber("--minibatches", 1))
     .option("--epochs <count>", "passes over each batch (default: 1)", wholeNumber("--epochs", 1))
-    .option("--lr <rate>", "peak learning rate (default: 1e-5)", positiveNumber("--lr"))
+    .option("--lr <rate>", "peak learning rate (default: 1e-5)", numberFromZero("--lr"))
     .addOption(new Option("--schedule <kind>", "how the rate goes on (default: constant)").choices(["constant", "linear", "cosine"]))
     .option("--temperature <number>", "of training's answers (default: 1)", positiveNumber("--temperature"))
     .option("--max-tokens <count>", "budget of a response (default: the task's)", wholeNumber("--max-tokens", 1))
@@ -115,8 +115,9 @@ export async function fileConfig({ config }: TrainFlags): Promise<Written> {
   return config === undefined ? {} : readConfigFile(config);
 }
 
-/** A value as YAML reads it, where 1e-4 is a number too. */
+/** A value as YAML reads it, where 1e-4 is a number too. Of numbers the decimal ones alone, as in all flags. */
 function yamlValue(text: string): unknown {
+  if (/^\s*[+-]?0[xob]/i.test(text)) return text;
   try {
     return parse(text) as unknown;
   } catch {
@@ -186,8 +187,8 @@ function own(config: Written, key: string, value: unknown): void {
 
 function share(flag: string): (text: string) => number {
   return (text) => {
-    const value = Number(text);
-    if (text.trim() !== "" && value >= 0 && value <= 1) return value;
+    const value = decimal(text);
+    if (value >= 0 && value <= 1) return value;
     throw new ConfigError({ place: `option ${flag}`, cause: `got ${JSON.stringify(text)}`, mend: "give a number from 0 to 1" });
   };
 }

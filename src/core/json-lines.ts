@@ -16,17 +16,23 @@ export type JsonLine = { readonly number: number; readonly blank: boolean } & (
 
 const oneALine = "give a file with one JSON object a line";
 
-/** All lines, in order. Throws DataError for what is no text file or nothing but blanks. */
+/** All lines, in order; blank ones at the end of the file are passed over. Throws DataError for what is no text file or nothing but blanks. */
 export function* jsonLines(file: string): Generator<JsonLine> {
   let blank = 0;
   let count = 0;
+  /** Blank lines that are the file's end unless another follows. */
+  let held: JsonLine[] = [];
   for (const line of textLines(file, refuseData(oneALine))) {
     const { number } = line;
     count++;
+    if (line.fault !== undefined || line.text.trim() !== "") {
+      yield* held;
+      held = [];
+    }
     if (line.fault !== undefined) yield { number, blank: false, fault: line.fault };
     else if (line.text.trim() === "") {
       blank++;
-      yield { number, blank: true, fault: "it is empty" };
+      held.push({ number, blank: true, fault: "it is empty" });
     } else {
       if (count === blank + 1 && line.text.trimStart().startsWith("[")) {
         throw new DataError({

@@ -19,6 +19,8 @@ const rowParts: readonly string[] = ["prompt", "answer", "solution", "key", "spl
 
 /** Throws ConfigError for the first part of a task that is misspelt, missing, given twice or of another kind. */
 export function checkSpec(spec: AnySpec): void {
+  if (typeof spec !== "object" || spec === null)
+    throw new ConfigError({ place: "defineTask", cause: `it was given ${shown(spec)}, not the parts of a task`, mend: whole });
   const { name } = spec;
   for (const [cause, mend] of faultsOfSpec(spec)) throw new ConfigError({ place: `task ${typeof name === "string" ? name : ""}`.trim(), cause, mend });
 }

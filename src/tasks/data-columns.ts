@@ -1,6 +1,6 @@
 /** From the columns of a record to a row of a task, as options name them. */
 import type { Json } from "../core/json.js";
-import { type JsonRecord, missingColumn, promptOf } from "../core/json-lines.js";
+import { inWords, type JsonRecord, missingColumn, promptOf } from "../core/json-lines.js";
 import type { Verifier } from "../verify/contract.js";
 import type { Row } from "./contract.js";
 import type { Condition, DataSource } from "./data-options.js";
@@ -31,10 +31,13 @@ export function passes(record: JsonRecord, { where = {} }: DataSource, columns?:
   for (const [column, condition] of Object.entries(where)) {
     const value = valueAt(record, column);
     if (value === undefined) return missingColumn(record, column, columns);
+    if (typeof value === "string" && isRange(condition)) return `its ${column} is ${inWords(value)}, and min and max in where compare numbers`;
     if (!holds(value, condition)) return false;
   }
   return true;
 }
+
+const isRange = (condition: Condition): boolean => typeof condition === "object" && !Array.isArray(condition);
 
 function holds(value: Json, condition: Condition): boolean {
   if (typeof condition !== "object") return value === condition;

@@ -151,6 +151,14 @@ describe("a data folder", () => {
   });
 });
 
+it("blank lines at the end of a file are passed over, and those between its rows are told", async () => {
+  const line = (prompt: string): string => `${JSON.stringify({ prompt, answer: "1" })}\n`;
+  expect(texts(await read({ file: write("ends.jsonl", `${line("a")}${line("b")}\n \n\n`) }))).toEqual(["a", "b"]);
+  await expect(read({ file: write("between.jsonl", `${line("a")}\n\n${line("b")}\n`) })).rejects.toThrow(
+    "2 of 4 lines cannot be used (line 2: it is empty; line 3: it is empty)",
+  );
+});
+
 describe("filters", () => {
   const rows = [
     { prompt: "a", answer: "1", level: 1, kind: "sum", rate: 0.2 },
@@ -173,6 +181,7 @@ describe("filters", () => {
   it("that name a column that is not there, or let nothing pass, are refused", async () => {
     const file = jsonl("filters.jsonl", rows);
     await expect(read({ file, where: { levle: 2 } })).rejects.toThrow('line 1: it has no column "levle" (did you mean "level"?)');
+    await expect(read({ file, where: { kind: { min: 1 } } })).rejects.toThrow('line 1: its kind is the text "sum", and min and max in where compare numbers');
     await expect(read({ file, where: { level: 9 } })).rejects.toThrow(`${file}: none of its 4 rows passes the filters (where, prompt_chars); widen them`);
   });
 });

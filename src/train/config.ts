@@ -58,7 +58,7 @@ const evaluation = z.strictObject({
   greedy: z.boolean().default(false).describe("Measure the most likely answer instead of a drawn one."),
   verifier: part.optional().describe("Evaluation's own verifier; absent: that of the task or data."),
   data: dataOptions.optional().describe("Evaluation's own file; absent: the part of task or data that is held out."),
-  seed: z.int().default(0).describe("Seed of the choice of problems and of the draws; the same at every evaluation."),
+  seed: z.int().min(0).default(0).describe("Seed of the choice of problems and of the draws; the same at every evaluation."),
   on_failure: z.enum(["continue", "stop"]).default("continue").describe("Whether training goes on when an evaluation fails; the failure is recorded."),
 });
 
@@ -132,7 +132,7 @@ export const trainConfig = z.strictObject({
   eval: evaluation.prefault({}),
   checkpoint: checkpoint.prefault({}),
   limits: limits.prefault({}),
-  seed: z.int().default(0).describe("Seed of all randomness of training."),
+  seed: z.int().min(0).default(0).describe("Seed of all randomness of training."),
   engine: engine.prefault({}),
   verifier_workers: z
     .int()

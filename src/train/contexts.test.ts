@@ -24,7 +24,9 @@ describe("contexts", () => {
     expect(cutting).toMatchObject({ problems, skipped: 0, truncated: 1 });
     const whole = tokenizer.render(problems[1].prompt, { addGenerationPrompt: true });
     expect([...(cutting.contexts.get("aaaaaabb")?.ids ?? [])]).toEqual([...whole.slice(-8)]);
-    expect(() => renderContexts(problems, tokenizer, model, { ...limits, long_prompts: "skip", max_prompt_tokens: 2 })).toThrow("3 of 3 prompts are too long");
+    expect(() => renderContexts(problems, tokenizer, model, { ...limits, long_prompts: "skip", max_prompt_tokens: 2 })).toThrow(
+      /and at most 2 are allowed by max_prompt_tokens \(3 of 3 prompts are too long\); raise max_prompt_tokens, or give shorter prompts$/,
+    );
     expect(() => renderContexts(problems, tokenizer, model, { ...limits, max_tokens: 12 })).toThrow("max_tokens: the response budget of 12 leaves no place");
   });
 

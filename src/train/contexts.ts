@@ -54,8 +54,8 @@ export function renderContexts(
     const [{ problem, length }] = long;
     throw new DataError({
       place: placeOfProblem(problem),
-      cause: `its prompt has ${length} tokens and at most ${limit} fit beside ${config.max_tokens} for the response (${long.length} of ${problems.length} prompts are too long)`,
-      mend: `lower max_tokens, or ${kept.length === 0 ? "give shorter prompts" : others}`,
+      cause: `its prompt has ${length} tokens and at most ${limit} ${room > limit ? "are allowed by max_prompt_tokens" : `fit beside ${config.max_tokens} for the response`} (${long.length} of ${problems.length} prompts are too long)`,
+      mend: `${room > limit ? "raise max_prompt_tokens" : "lower max_tokens"}, or ${kept.length === 0 ? "give shorter prompts" : others}`,
       data: { long: long.length, limit },
     });
   }

@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
+import * as progress from "../../test/support/broken-hook.js";
 import { options, tablePolicy, tokenizer } from "../../test/support/tabular.js";
 import type { Task } from "../tasks/contract.js";
 import { defineTask } from "../tasks/define.js";
 import { RunReader } from "./store/reader.js";
-import { train } from "./train.js";
+import { resume, train } from "./train.js";
 
 const rewards = (folder: string): number[] =>
   [...RunReader.open(folder).events()].flatMap(({ kind, data }) => (kind === "step" ? [(data.metrics as { reward: number }).reward] : []));
@@ -47,6 +48,32 @@ describe("a task that draws from few problems", () => {
     await expect(train(run)).rejects.toThrow(
       /^train_problems: it is 50, and task few has \d different problems to train on; set it to at most \d, or leave it out/,
     );
+  });
+});
+
+describe("what the caller hands over", () => {
+  it("is refused in one sentence where it is nothing", async () => {
+    const nothing = undefined as never;
+    await expect(train(nothing)).rejects.toThrow("train: it was given nothing in place of its options; give an object, such as { model:");
+    await expect(resume(nothing)).rejects.toThrow(
+      'resume: it was given nothing in place of the folder of a run; give the folder, such as resume("runs/first")',
+    );
+    expect(() => defineTask(nothing)).toThrow("defineTask: it was given null, not the parts of a task; give a name,");
+  });
+
+  it.each([
+    ["throws", () => progress.broken()],
+    ["rejects", async () => progress.broken()],
+    [
+      "rejects after a while",
+      async () => {
+        await new Promise((resolve) => setTimeout(resolve, 1));
+        progress.broken();
+      },
+    ],
+  ])("and is a hook that %s is an error of that hook, which ends the run", async (_, onProgress) => {
+    const run = options(await tablePolicy(), { steps: 30, onProgress: onProgress as () => void });
+    await expect(train(run)).rejects.toThrow(/^onProgress, .*test\/support\/broken-hook\.ts:3: it throws \(no such chart\); correct the function$/);
   });
 });
 

@@ -1,5 +1,6 @@
 /** `train` and `resume`: a run from its configuration to its end, as a library call. */
 import { join } from "node:path";
+import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import { packageVersion } from "../core/version.js";
 import { refuseUnlessWritable } from "../core/writable.js";
@@ -10,6 +11,7 @@ import { isTask } from "../tasks/catalogue.js";
 import type { Task } from "../tasks/contract.js";
 import type { TrainConfigInput } from "./config.js";
 import { measurePolicy } from "./evaluation.js";
+import { type Hook, hookOf } from "./hook.js";
 import type { LabParts } from "./lab.js";
 import { Ledger } from "./ledger.js";
 import { type EndReason, runLoop } from "./loop.js";
@@ -62,20 +64,33 @@ export interface TrainResult {
  *     await train({ model: "starter", out: "runs/first", task: twice(), steps: 100, lr: 1e-4 });
  */
 export async function train(options: TrainOptions): Promise<TrainResult> {
-  const { input, given, hooks } = separate(options);
+  const { input, given, hooks, check } = separate(options);
   const planned = await plan(input, given, "train", undefined, hooks.onProgress);
   refuseUnlessNew(planned.config.out);
   refuseUnlessWritable(planned.config.out);
-  return run(planned, given, hooks, undefined);
+  const result = await run(planned, given, hooks, undefined);
+  check();
+  return result;
 }
 
 /** Goes on with a run from its last whole checkpoint. Byte-exact on the same machine and versions; says so where it is not. */
 export async function resume(folder: string, options: TrainHooks & Pick<TrainOptions, "task" | "engine"> = {}): Promise<TrainResult> {
+  if (typeof folder !== "string") throw notGiven("resume", folder, "the folder of a run", 'the folder, such as resume("runs/first")');
   const { run: begun, checkpoint } = RunStore.find(folder);
-  const { given, hooks, input } = separate({ ...(begun.config as unknown as TrainOptions), ...withoutUndefined(options), out: folder });
+  const { given, hooks, input, check } = separate({ ...(begun.config as unknown as TrainOptions), ...withoutUndefined(options), out: folder });
   const planned = await plan(input, given, `${folder}/run.json`, checkpoint && checkpointPaths(checkpoint.folder), hooks.onProgress);
   refuseUnlessSame(folder, begun, planned.inputs);
-  return run(planned, given, hooks, { step: checkpoint?.step });
+  const result = await run(planned, given, hooks, { step: checkpoint?.step });
+  check();
+  return result;
+}
+
+function notGiven(place: string, value: unknown, what: string, mend: string): ConfigError {
+  return new ConfigError({
+    place,
+    cause: `it was given ${value === null || value === undefined ? "nothing" : `a ${typeof value}`} in place of ${what}`,
+    mend: `give ${mend}`,
+  });
 }
 
 async function run(planned: Plan, given: Given, hooks: TrainHooks, again: { readonly step: number | undefined } | undefined): Promise<TrainResult> {
@@ -224,11 +239,21 @@ function tablesOf(stages: Prepared["stages"]): Json {
 }
 
 /** Configuration and objects of the program, apart. A task of the program is recorded by name and options. */
-export function separate(options: TrainOptions): { readonly input: TrainConfigInput; readonly given: Given; readonly hooks: TrainHooks } {
+export function separate(options: TrainOptions): {
+  readonly input: TrainConfigInput;
+  readonly given: Given;
+  readonly hooks: TrainHooks;
+  /** Throws what `onProgress` has failed with. */
+  readonly check: Hook["check"];
+} {
+  if (typeof options !== "object" || options === null) {
+    throw notGiven("train", options, "its options", 'an object, such as { model: "starter", out: "runs/first", task: "chain" }');
+  }
   const { signal, onProgress, methods, task, engine, ...rest } = options;
   const made: unknown = typeof task === "function" ? task() : task;
   const own = isTask(made) ? made : undefined;
   const instance = isEngine(engine) ? engine : undefined;
+  const hook = hookOf(onProgress);
   const input = {
     ...rest,
     ...(own ? { task: { name: own.name, options: own.options } } : made === undefined ? {} : { task: made as TrainConfigInput["task"] }),
@@ -237,7 +262,8 @@ export function separate(options: TrainOptions): { readonly input: TrainConfigIn
   return {
     input,
     given: { ...(own ? { task: own } : {}), ...(instance ? { engine: instance } : {}), ...(methods ? { methods } : {}) },
-    hooks: { ...(signal ? { signal } : {}), ...(onProgress ? { onProgress } : {}), ...(methods ? { methods } : {}) },
+    hooks: { ...(signal ? { signal } : {}), onProgress: hook.call, ...(methods ? { methods } : {}) },
+    check: hook.check,
   };
 }
 

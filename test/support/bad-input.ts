@@ -36,6 +36,8 @@ export interface Case {
   readonly file?: string;
   readonly more?: readonly string[];
   readonly says: string;
+  /** Threads that are needed to tell; default 0. */
+  readonly started?: number;
 }
 
 interface Table {

@@ -21,8 +21,6 @@ export interface EngineProcessOptions {
 /** Creates an onnx engine in this process and serves it until SIGTERM or SIGINT; resolves with the address once it listens. */
 export function runEngineProcess(options: EngineProcessOptions): Promise<Address> {
   const { engine, ...rest } = options;
-  // A terminal that is closed reaches the child too, and what happens then is the parent's decision.
-  if (options.endWithParent) process.on("SIGHUP", () => undefined);
   return hostEngine({ ...rest, create: () => OnnxEngine.create(engine) });
 }
 

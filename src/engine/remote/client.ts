@@ -1,3 +1,4 @@
+import { setMaxListeners } from "node:events";
 import { connect, type Socket } from "node:net";
 import { performance } from "node:perf_hooks";
 import { EngineError, type ErrorParts, errorFromJson, type TouchstoneError } from "../../core/errors.js";
@@ -251,6 +252,8 @@ export class RemoteEngine implements Replica {
     }
     // The engine's answer settles a cancelled call too: what it drew until then still arrives.
     const cancel = (): void => void this.link.send({ type: "cancel", id } satisfies Request);
+    // Calls of a pool listen to one signal, each for its worker: their number is no leak.
+    if (signal) setMaxListeners(0, signal);
     signal?.addEventListener("abort", cancel, { once: true });
     this.pending.set(id, {
       ...events,

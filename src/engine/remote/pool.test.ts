@@ -85,6 +85,18 @@ async function train(engine: Engine): Promise<Outcome> {
   return { samples, logp: (await engine.score(sequences)).map(({ logp }) => logp), gradient, gradNorm, table };
 }
 
+it("listens to one signal for each of many workers without a warning", async () => {
+  const warnings: string[] = [];
+  const warned = ({ name }: Error): number => warnings.push(name);
+  process.on("warning", warned);
+  const engine = await pool(12);
+  const requests = Array.from({ length: 24 }, (_, i) => request(i));
+  for await (const sample of engine.sample(requests, { signal: new AbortController().signal })) expect(sample.ids.length).toBeGreaterThan(0);
+  await new Promise((resolve) => setImmediate(resolve));
+  process.off("warning", warned);
+  expect(warnings).toEqual([]);
+});
+
 describe("a pool of workers", () => {
   it.each([1, 2, 3])("of %i answers, before any step, with the very bits of one engine", async (workers) => {
     const one = await loaded(new BigramEngine());
