@@ -1,10 +1,14 @@
 /** The command line as a user meets it: the real program in a process of its own. */
 import { spawn } from "node:child_process";
+import { existsSync, statSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Command } from "commander";
 import { describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
+import { scratch } from "../../test/support/tabular.js";
 import { ConfigError, DataError, ModelError } from "../core/errors.js";
 import { RemoteEngine } from "../engine/remote/client.js";
 import { parseAddress } from "../engine/remote/messages.js";
@@ -99,6 +103,48 @@ describe("a failure", () => {
     );
     expect(failureText(inner, {})).toBe("x is not a function (a fault that is not foreseen; TOUCHSTONE_DEBUG=1 shows where)");
     expect(failureText("text", {})).toMatch(/^text \(/);
+  });
+
+  it("of the operating system is told with the path and what can be done", () => {
+    const link = join(scratch(), "circle");
+    symlinkSync(link, link);
+    const thrown = (act: () => unknown): unknown => {
+      try {
+        return act();
+      } catch (error) {
+        return error;
+      }
+    };
+    expect(
+      failureText(
+        thrown(() => statSync(link)),
+        {},
+      ),
+    ).toBe(`${link}: its symbolic links lead in a circle (ELOOP); give another path, or mend the links`);
+    const missing = Object.assign(new Error("x"), { code: "ENOENT", syscall: "mkdtemp", path: join(tmpdir(), "touchstone-") });
+    expect(failureText(missing, {})).toMatch(/there is no such file or folder \(ENOENT\); set TMPDIR to a folder that is there/);
+  });
+
+  it.each([
+    ["--model", "train --model LINK --task chain --out NEW"],
+    ["--data", "train --model starters/chain-1M --data LINK --verifier exact --max-tokens 8 --out NEW"],
+    ["--out", "train --model starters/chain-1M --task chain --out LINK"],
+    ["--config", "train --config LINK"],
+    ["a run to show", "show LINK"],
+    ["a new folder", "init LINK"],
+    ["a store", "eval starters/chain-1M --task chain --store LINK"],
+  ])("is one that was foreseen where links lead in a circle: %s", async (_, line) => {
+    const link = join(scratch(), "circle");
+    symlinkSync(link, link);
+    const words = line.split(" ").map((word) => (word === "LINK" ? link : word === "NEW" ? join(scratch(), "new") : word));
+    const error = await runProgram(words).catch((thrown: unknown) => thrown);
+    expect(failureText(error, {})).toMatch(/circle[^;]*; [^;]+$/);
+    expect(failureText(error, {})).not.toContain("not foreseen");
+  });
+
+  it.skipIf(!existsSync("/dev/full"))("to print is told on a disk that is full", async () => {
+    const { code, err } = await run("sh", ["-c", `${process.execPath} ${program.join(" ")} --help > /dev/full`], { cwd: repository });
+    expect({ code, err }).toEqual({ code: 2, err: "error: standard output: nothing can be written to it (ENOSPC); free space, or send it elsewhere\n" });
   });
 
   it("shows its stack and what caused it when asked to", () => {

@@ -38,7 +38,8 @@ function systemText(error: unknown): string | undefined {
   const { code, syscall, path } = (error instanceof Error ? error : {}) as NodeJS.ErrnoException;
   if (code === undefined || syscall === undefined || path === undefined) return undefined;
   const [cause, mend] = causes[code] ?? [`${syscall} fails`, "check the path"];
-  return `${path}: ${cause} (${code}); ${path.startsWith(tmpdir()) && code !== "ENOSPC" ? "set TMPDIR to a folder that is there and can be written to" : mend}`;
+  const temporary = syscall === "mkdtemp" && path.startsWith(tmpdir()) && code !== "ENOSPC";
+  return `${path}: ${cause} (${code}); ${temporary ? "set TMPDIR to a folder that is there and can be written to" : mend}`;
 }
 
 /** 2 for what the caller wrote wrong, else 1. */

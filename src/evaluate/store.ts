@@ -3,7 +3,7 @@
  * (C24). `meta.json` says under which conditions; `problems.jsonl` what was asked; `samples.jsonl` has one sample a line,
  * in the order of problems and members. It depends on no clock: the same evaluation writes the same bytes.
  */
-import { mkdir, open, readFile, rename, rm, stat } from "node:fs/promises";
+import { lstat, mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { z } from "zod";
 import { DataError } from "../core/errors.js";
@@ -98,7 +98,8 @@ const files = { meta: "meta.json", problems: "problems.jsonl", samples: "samples
 
 /** Refuses a folder that exists, before the work begins: a store is written once. Throws DataError. */
 export async function checkNewStore(folder: string): Promise<void> {
-  if ((await stat(folder).catch(() => undefined)) === undefined) return refuseUnlessWritable(dirname(resolve(folder)));
+  // A link that leads nowhere, or in a circle, is something too.
+  if ((await lstat(folder).catch(() => undefined)) === undefined) return refuseUnlessWritable(dirname(resolve(folder)));
   throw new DataError({ place: folder, cause: "it exists", mend: "give the name of a new folder for the samples, or read this one by leaving the model out" });
 }
 
