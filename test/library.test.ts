@@ -101,6 +101,6 @@ await train({ model: "policy", out: "run", task: "chain", stepz: 3 });
 
   it.each(Object.keys(programs))("trains: %s", async (name) => {
     const ran = await project.tsx(`${name}.ts`, `run-${name}`);
-    expect(ran).toMatchObject({ code: 0, out: "3 steps are done 3 string\n" });
+    expect(ran).toMatchObject({ code: 0, out: expect.stringMatching(/^3 steps are done.* 3 string\n$/) });
   });
 });
