@@ -8,6 +8,7 @@ import type { EvaluatedSample } from "../evaluate/samples.js";
 import { checkNewStore, readStore, type StoreConditions, writeStore } from "../evaluate/store.js";
 import { modelHelp } from "../train/model-name.js";
 import { verifierId } from "../verify/contract.js";
+import { telling } from "../verify/faults.js";
 import { startPool } from "../verify/pool.js";
 import { wholeNumbers } from "./flags.js";
 import { type DecoderFlags, decoderOptions, measure } from "./measure.js";
@@ -124,7 +125,8 @@ async function judgedAs(
 ): Promise<{ samples: readonly EvaluatedSample[]; verifier: StoreConditions["verifier"] }> {
   const chosen = await chosenVerifier(flags);
   if (chosen === undefined) return { samples: store.samples, verifier: store.meta.verifier };
-  const pool = await startPool({ ...chosen, workers: flags.verifierWorkers ?? 1 });
+  const started = await startPool({ ...chosen, workers: flags.verifierWorkers ?? 1 });
+  const pool = telling(started, chosen.verifier.name, (text) => process.stderr.write(`${text}\n`));
   try {
     const samples = await rejudged(store, chosen.verifier, (problem, response, truncated) => pool.judge(problem, response, truncated));
     return { samples, verifier: chosen.verifier };

@@ -72,9 +72,12 @@ export function withProblemsOfRun<F extends ProblemFlags>(model: string, flags: 
     readonly data?: { readonly [name: string]: Json };
     readonly verifier?: Part;
   };
+  // Of a file that the run held nothing of there is only what it was trained on.
+  const whole = data !== undefined && data.eval_split === undefined && !data.eval_share && flags.dataOptions === undefined && flags.split === undefined;
   const judge = flags.verifier === undefined && verifier !== undefined ? partOf(verifier) : undefined;
   return {
     ...flags,
+    ...(whole ? { split: "train" as const } : {}),
     ...(task === undefined ? {} : { task: partOf(task).name, taskOptions: flags.taskOptions ?? partOf(task).options }),
     ...(typeof data?.file !== "string"
       ? {}

@@ -1,12 +1,13 @@
 /** `touchstone train` as a user meets it, on a softmax table. */
 import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { beforeAll, describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
 import { scratch, tablePolicy } from "../../test/support/tabular.js";
+import { posedProblems, withProblemsOfRun } from "./problems.js";
 import { type TrainFlags, writtenConfig } from "./train-flags.js";
 
 const program = ["--import", "tsx", "src/cli/main.ts", "train"];
@@ -38,6 +39,7 @@ describe("touchstone train", () => {
     expect(text.out).toMatch(/^reward a step\n1 ┤/);
     expect(text.out).toContain("held-out: ");
     expect(text.out).toContain(`4 steps are done.\nThe policy is in ${folder}/checkpoints/00000004/policy`);
+    expect(text.out).toMatch(/^ {2}node .*main\.ts sample \S+\/run@last --n-problems 3\n {2}node .*main\.ts eval \S+\/run@last\n$/m);
     const json = JSON.parse((await touchstone(...base, "--steps", "2", "--out", out(), "--json")).out);
     expect(json).toMatchObject({ reason: "done", steps: 2, updates: expect.any(Number), rewards: [expect.any(Number), expect.any(Number)] });
   });
@@ -66,6 +68,36 @@ describe("touchstone train", () => {
       expect(text).toContain(part);
     expect(text).toMatch(/(accept|reject \(wrong\)), \d tokens, \d trained, ended by (eos|length)/);
     expect(existsSync(folder)).toBe(false);
+  });
+});
+
+describe("a run of a file that held nothing out", () => {
+  it("is sampled and measured on what it was trained on, by the commands that it ends with", async () => {
+    const folder = scratch();
+    const file = join(folder, "rows.jsonl");
+    writeFileSync(file, [1, 2, 3, 4].map((n) => `${JSON.stringify({ prompt: `${n}`, answer: `${n}` })}\n`).join(""));
+    const run = join(folder, "a run");
+    const ran = await touchstone(
+      "--model",
+      base[1] as string,
+      "--data",
+      file,
+      "--verifier",
+      "exact",
+      "--max-tokens",
+      "2",
+      ...base.slice(4),
+      "--steps",
+      "1",
+      "--out",
+      run,
+    );
+    expect(ran.code, ran.err).toBe(0);
+    expect(ran.out).toContain(`main.ts sample '${run}@last' --n-problems 3\n`);
+    const flags = withProblemsOfRun(`${run}@last`, {});
+    expect(flags).toMatchObject({ data: file, split: "train", verifier: "exact" });
+    expect((await posedProblems(flags, 0, 10)).problems).toHaveLength(4);
+    expect(withProblemsOfRun(`${run}@last`, { split: "eval" }).split).toBe("eval");
   });
 });
 
