@@ -100,7 +100,7 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined, o
   }
   if (judge.verifier.external) notes.push(outsideNote(judge.verifier));
   const evaluation = config.eval.every === 0 ? undefined : await evaluationInputs(config, task, judge, notes, onProgress);
-  if (evaluation) checkApart(problems, evaluation.problems, task.environment !== undefined);
+  if (evaluation) checkApart(problems, evaluation.problems);
   const resolved = {
     ...config,
     train_problems: all.length,
@@ -238,12 +238,10 @@ function checkKeys(problems: readonly Problem[], place: string): void {
   }
 }
 
-/** `hidden`: an environment knows more of a problem than its prompt says, so only prompts with the same reference are the same. */
-function checkApart(training: readonly Problem[], held: readonly Problem[], hidden: boolean): void {
-  const posed = ({ prompt, reference }: Problem): string => JSON.stringify(hidden ? [prompt, reference.answer] : prompt);
+function checkApart(training: readonly Problem[], held: readonly Problem[]): void {
   const keys = new Set(training.map(({ key }) => key));
-  const prompts = new Set(training.map(posed));
-  const common = held.filter((problem) => keys.has(problem.key) || prompts.has(posed(problem)));
+  const prompts = new Set(training.map(({ prompt }) => JSON.stringify(prompt)));
+  const common = held.filter(({ key, prompt }) => keys.has(key) || prompts.has(JSON.stringify(prompt)));
   if (common.length === 0) return;
   throw new DataError({
     place: "eval",
