@@ -1,6 +1,9 @@
 /** Touchstone as a library: everything that a task, a method or a program of one's own needs. */
 
 export { z } from "zod";
+export { planRuns, runAll } from "./compare/methods.js";
+export { type Arm, type Report, reportOf } from "./compare/report.js";
+export { type ComparedRun, readRun } from "./compare/run.js";
 export * from "./core/alphabet.js";
 export * from "./core/errors.js";
 export * from "./core/json.js";

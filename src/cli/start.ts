@@ -2,7 +2,6 @@
  * `touchstone start`, the main job: the starter policy that ships with the package, which has learnt a common
  * misconception, is trained by GRPO on verified answers and measured on problems that neither training has seen.
  */
-import { existsSync } from "node:fs";
 import type { Command } from "commander";
 import { shellWord } from "../core/shell.js";
 import { refuseUnlessWritable } from "../core/writable.js";
@@ -10,6 +9,7 @@ import { refuseUnlessNew } from "../train/store/fresh.js";
 import { type TrainResult, train } from "../train/train.js";
 import { curve } from "./curve.js";
 import { wholeNumber } from "./flags.js";
+import { freeFolder } from "./free-folder.js";
 import { invocation } from "./invocation.js";
 import { heldOut, mainJob, rightAnswers, type Score, starterFolder } from "./main-job.js";
 import { colours, print } from "./output.js";
@@ -116,12 +116,4 @@ function nextSteps(out: string, { reason, message, steps, model }: TrainResult, 
     "A task and data of your own, in a folder that trains at once:",
     `  ${invocation()} init ${freeFolder("my-task")}`,
   ];
-}
-
-/** The first of `name`, `name-2`, `name-3` … that is not there. */
-function freeFolder(name: string): string {
-  for (let n = 1; ; n++) {
-    const folder = n === 1 ? name : `${name}-${n}`;
-    if (!existsSync(folder)) return folder;
-  }
 }

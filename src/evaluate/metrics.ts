@@ -113,6 +113,12 @@ function count(samples: readonly EvaluatedSample[]): Counted {
   };
 }
 
+/** Mean score of each problem's scored samples, by key; a problem without any has none. */
+export function meanScores(samples: readonly EvaluatedSample[]): Map<string, number> {
+  const scored = [...byProblem(samples)].map(([key, of]) => [key, count(of)] as const).filter(([, { n }]) => n > 0);
+  return new Map(scored.map(([key, { mean }]) => [key, mean]));
+}
+
 /** How often each name occurs, in the order of the names. */
 export function tally(names: readonly string[]): { [name: string]: number } {
   const counts: { [name: string]: number } = {};

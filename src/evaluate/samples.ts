@@ -1,4 +1,5 @@
 /** What an evaluation draws: one record a sample, and the vote that it casts among the samples of its problem. */
+import { canonicalJson, sha256 } from "../core/json.js";
 import type { Problem } from "../core/problem.js";
 import type { StopReason, Turn } from "../core/trajectory.js";
 import type { Verdict } from "../core/verdict.js";
@@ -62,4 +63,9 @@ export function byProblem<S extends { readonly problem: string }>(samples: reado
 /** A problem as it may be shown and judged again: without what only training may see. */
 export function publicProblem({ privileged: _, ...rest }: Problem): Problem {
   return rest;
+}
+
+/** Identity of a list of problems in its order: scores under the same one can be paired by place. */
+export function problemSetId(problems: readonly Problem[]): string {
+  return sha256(canonicalJson(problems.map(({ key }) => key))).slice(0, 16);
 }

@@ -4,6 +4,8 @@ import type { Problem } from "../core/problem.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { Engine } from "../engine/contract.js";
 import { evaluate } from "../evaluate/evaluate.js";
+import { meanScores } from "../evaluate/metrics.js";
+import { problemSetId } from "../evaluate/samples.js";
 import type { EnvironmentHost } from "../rollout/environment.js";
 import type { Verifier } from "../verify/contract.js";
 import type { JudgePool } from "../verify/pool.js";
@@ -40,7 +42,7 @@ export async function measurePolicy(
 ): Promise<Evaluated> {
   const { problems, verifier, judges, environment, tokenizer, maxTokens, config } = parts;
   const { samples, temperature, greedy, seed } = config;
-  const { metrics, weights, warnings } = await evaluate(engine, {
+  const evaluation = await evaluate(engine, {
     weights: policy,
     problems,
     verifier,
@@ -55,6 +57,8 @@ export async function measurePolicy(
     ...(signal && { signal }),
     onProgress: ({ done, total }) => onProgress(done, total),
   });
+  const { metrics, weights, warnings } = evaluation;
+  const scores = meanScores(evaluation.samples);
   const average = metrics.estimates.find(({ name }) => name === "avg");
   const score = average?.value ?? undefined;
   const data = {
@@ -68,7 +72,13 @@ export async function measurePolicy(
     reasons: { ...metrics.reasons },
     tokens_mean: metrics.tokens.mean,
     entropy: metrics.entropy,
+    // Of each problem in order, null where it has no score, so that runs can be compared problem by problem.
+    scores: problems.map(({ key }) => rounded(scores.get(key))),
+    problem_set: problemSetId(problems),
   } as { readonly [name: string]: Json };
   const numbers = { ...(score === undefined ? {} : { "eval.score": score }), "eval.tokens_mean": metrics.tokens.mean };
   return { ...(score === undefined ? {} : { score }), data, numbers, tokens: metrics.tokens.total, warnings };
 }
+
+/** To six digits: what a mean of few samples has. */
+const rounded = (score: number | undefined): number | null => (score === undefined ? null : Number(score.toPrecision(6)));

@@ -50,7 +50,8 @@ export function refuseUnlessSame(folder: string, run: Pick<RunMeta, "data" | "pr
 
 const isObject = (value: Json | undefined): value is { readonly [key: string]: Json } => typeof value === "object" && value !== null && !Array.isArray(value);
 
-function changesOf(was: Json | undefined, is: Json | undefined, path: string): string[] {
+/** What differs between two values, a text for each place: `lr was 0.1 and is 0.2`. */
+export function changesOf(was: Json | undefined, is: Json | undefined, path = ""): string[] {
   if (isObject(was) && isObject(is)) {
     const keys = [...new Set([...Object.keys(was), ...Object.keys(is)])].sort();
     return keys.flatMap((key) => changesOf(was[key], is[key], path === "" ? key : `${path}.${key}`));
