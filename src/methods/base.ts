@@ -19,6 +19,7 @@ export function groupOf(step: number, problem: Problem, trajectories: readonly T
 /** One group for each of `settings.problems` problems, `settings.group` answers each, all drawn at once; groups come in the order of proposal. */
 export const fixedGroups: OneSlots["allocate"] = {
   appends: false,
+  once: true,
   async *run(step) {
     yield* await drawGroups(step, await step.propose(step.settings.problems));
   },

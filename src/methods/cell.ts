@@ -6,12 +6,17 @@ export interface Cell<S extends Json> {
   set(next: S): void;
 }
 
+/** State by method name. */
+export type CellStates = { readonly [method: string]: Json };
+
 /** The cells of a run, by method name: part of every checkpoint. A step that does not finish leaves no trace in them. */
 export class Cells {
   private committed: { [method: string]: Json } = {};
   private pending: { [method: string]: Json } = {};
+  private readonly initial: { [method: string]: Json } = {};
 
   cell<S extends Json>(method: string, initial: S): Cell<S> {
+    if (initial !== null) this.initial[method] = initial;
     return {
       get: () => (this.pending[method] ?? this.committed[method] ?? initial) as S,
       set: (next) => {
@@ -31,13 +36,23 @@ export class Cells {
     this.pending = {};
   }
 
+  /** Methods that have a state. */
+  get methods(): readonly string[] {
+    return Object.keys(this.initial);
+  }
+
+  /** State of all methods as they see it, committed or not. */
+  now(): CellStates {
+    return { ...this.initial, ...this.committed, ...this.pending };
+  }
+
   /** Committed state of all methods. */
-  toJson(): { readonly [method: string]: Json } {
+  toJson(): CellStates {
     return { ...this.committed };
   }
 
   /** Puts back what `toJson` gave. */
-  restore(state: { readonly [method: string]: Json }): void {
+  restore(state: CellStates): void {
     this.committed = { ...state };
     this.pending = {};
   }

@@ -168,8 +168,11 @@ export interface StepView {
 /** Exactly one of these runs. */
 export interface OneSlots {
   select: { propose(n: number, lab: Lab): Async<Problem[]>; learn(outcomes: readonly Outcome[]): void };
-  /** `appends`: grows groups over several rounds, which an `expand` with `appendable: false` refuses. */
-  allocate: { readonly appends: boolean; run(step: Step): AsyncIterable<Group> };
+  /**
+   * `appends`: grows groups over several rounds, which an `expand` with `appendable: false` refuses. `once`: asks for problems
+   * once, before it draws, so that under overlap the next batch can be begun beside this one; else it waits for its end.
+   */
+  allocate: { readonly appends: boolean; readonly once?: boolean; run(step: Step): AsyncIterable<Group> };
   /** Draws members `from` to `from + n - 1` of a problem. */
   expand: { readonly appendable: boolean; run(problem: Problem, n: number, step: Step, from: number): AsyncIterable<Trajectory> };
   reward: (batch: Batch, lab: Lab) => Async<Rewards>;
@@ -209,6 +212,8 @@ export interface Stage<F> {
   readonly level?: Level;
   readonly keeps?: readonly Invariant[];
   readonly about?: string;
+  /** Of `enrich`: after all others, when the batch is about to be trained, under the weights that are trained then; under overlap they are not those that sampled. */
+  readonly late?: true;
   readonly run: F;
 }
 
@@ -268,6 +273,8 @@ export interface PlanStage {
   readonly method: Method;
   /** The reason to end this stage after the step seen, or false. `steps`: the stage's so far. */
   until(view: StepView, steps: number): false | string;
+  /** Steps after which it ends at the latest, where that is known; overlap draws no batch beyond. */
+  readonly steps?: number | undefined;
   /** What becomes of the optimizer's state when this stage begins. */
   readonly optimizer: "keep" | "reset";
 }

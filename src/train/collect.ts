@@ -8,7 +8,7 @@ import type { StepLab } from "./lab.js";
 
 export interface CollectOptions {
   readonly unscored: "drop-sample" | "drop-group";
-  /** Identity of the policy's weights at this step; undefined until the engine has told it. */
+  /** Identity of the policy's weights at the rollout; undefined until the engine has told it. */
   readonly weights: string | undefined;
 }
 
@@ -23,20 +23,42 @@ export interface Collected {
 
 /** Draws, expands, enriches and checks the groups of a step, in key order, with old log-probs where they differ from behaviour's. */
 export async function collect(method: Resolved, lab: StepLab, options: CollectOptions): Promise<Collected> {
+  return assemble(method, await gather(method, lab), { rollout: lab, training: lab }, options);
+}
+
+/** The groups of a step as they are drawn. */
+export async function gather(method: Resolved, lab: StepLab): Promise<Group[]> {
   let groups: Group[] = [];
   for await (const group of method.one.allocate.value.run(lab)) groups.push(group);
-  for (const stage of method.stages.enrich) groups = await stage.run(groups, lab);
+  for (const stage of method.stages.enrich) if (!stage.late) groups = await stage.run(groups, lab);
+  return groups;
+}
+
+/** The batch of drawn groups, when it is about to be trained. `rollout`: the lab that they were drawn in; `training`: that of the weights which are to be trained. */
+export async function assemble(
+  method: Resolved,
+  drawn: readonly Group[],
+  labs: { readonly rollout: StepLab; readonly training: StepLab },
+  options: CollectOptions,
+): Promise<Collected> {
+  const lab = labs.training;
+  let groups = [...drawn];
+  for (const stage of method.stages.enrich) if (stage.late) groups = await stage.run(groups, lab);
   const all = groups.length;
   if (options.unscored === "drop-group") groups = groups.filter((group) => trained(group).every(({ verdict }) => verdict.kind !== "unscored"));
   groups.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
   check(lab.step, groups);
-  const batch = { step: lab.step, groups: await withOld(groups, lab, options.weights) };
+  const batch = { step: lab.step, groups: await withOld(groups, labs.rollout, options.weights) };
   const kept = new Set(batch.groups.flatMap(({ trajectories }) => trajectories.map(({ key }) => key)));
   const inBatch = new Set(batch.groups.map(({ problem }) => problem.key));
-  const lost = lab.drawn.filter(({ key, purpose }) => purpose === "train" && !kept.has(key));
+  const of = [...new Set([labs.rollout, lab])];
+  const everything = of.flatMap((each) => each.drawn);
+  const lost = everything.filter(({ key, purpose }) => purpose === "train" && !kept.has(key));
   return {
     batch,
-    outcomes: lab.proposed.map((problem) => ({ problem, trajectories: ofProblem(lab.drawn, problem.key), used: inBatch.has(problem.key) })),
+    outcomes: of
+      .flatMap(({ proposed }) => proposed)
+      .map((problem) => ({ problem, trajectories: ofProblem(everything, problem.key), used: inBatch.has(problem.key) })),
     droppedGroups: all - groups.length,
     discardedTokens: lost.reduce((n, { sampled }) => n + sampled.reduce((a, b) => a + b, 0), 0),
   };
@@ -73,7 +95,7 @@ function check(step: number, groups: readonly Group[]): void {
   }
 }
 
-/** Log-probs under the conditions of training, for trajectories that were drawn under others (C3). */
+/** Log-probs under the conditions of training at the weights of the rollout, for trajectories that were drawn under others (C3). */
 function withOld(groups: readonly Group[], lab: StepLab, weights: string | undefined): Promise<Group[]> {
   const { temperature } = lab.settings;
   const needs = (t: Trajectory): boolean => {

@@ -12,6 +12,8 @@ const mostProblems = 1_000_000;
 const mostAnswers = 100_000;
 /** Problems that are drawn unless more are asked for. */
 export const drawnProblems = 100_000;
+/** Each step ahead is a copy of the policy. */
+const mostOverlap = 8;
 /** Threads and processes beyond these would starve any machine. */
 const mostThreads = 256;
 const named = z.strictObject({ name: z.string().min(1), options: z.record(z.string(), json).default({}) });
@@ -119,6 +121,14 @@ export const trainConfig = z.strictObject({
     .describe("Problems that are trained on; absent: all there are, or one for each place of the run where they are drawn, up to 100000."),
   minibatches: count.default(1).describe("Optimizer steps a batch and epoch."),
   epochs: count.default(1).describe("Passes over each batch."),
+  overlap: z
+    .int()
+    .min(0)
+    .max(mostOverlap)
+    .default(0)
+    .describe(
+      "Steps by which sampling runs ahead: a batch is drawn while the steps before it train, from the weights of so many steps before. Worth it where sampling waits or runs elsewhere (ARCHITECTURE.md); 0: each batch from the weights that it trains.",
+    ),
   microbatch: count.optional().describe("Answers in one forward and backward pass; absent: the whole minibatch. Gradients add up."),
   lr: z.number().min(0).default(1e-5).describe("Peak learning rate."),
   schedule: schedule.prefault({}),

@@ -38,7 +38,10 @@ export async function engineForm({ engine, model }: Pick<TrainConfig, "engine" |
   return { ...engine, ...localForm(parameterCount(await loadConfig(model)), cores) };
 }
 
-type Sized = Pick<TrainConfig, "model" | "group" | "problems" | "minibatches" | "optimizer"> & { readonly engine: EngineForm; readonly max_tokens: number };
+type Sized = Pick<TrainConfig, "model" | "group" | "problems" | "minibatches" | "optimizer" | "overlap"> & {
+  readonly engine: EngineForm;
+  readonly max_tokens: number;
+};
 
 /** Bytes that the engine's processes will need together; undefined for engines without an estimate. `prompt`: tokens of the longest prompt. */
 export async function memoryOf(config: Sized, prompt: number, others: readonly { readonly trainable: boolean }[]): Promise<MemoryEstimate | undefined> {
@@ -49,7 +52,8 @@ export async function memoryOf(config: Sized, prompt: number, others: readonly {
   const rows = Math.ceil((group * problems) / engine.workers);
   const moments = config.optimizer?.rule === "sgd" ? (config.optimizer.momentum > 0 ? 1 : 0) : 2;
   // A role that learns has a gradient and moments of its own.
-  const copies = others.reduce((sum, { trainable }) => sum + (trainable ? 2 + moments : 1), 0);
+  const earlier = config.overlap > 0 ? config.overlap + 1 : 0; // Weights that batches in flight are drawn from.
+  const copies = others.reduce((sum, { trainable }) => sum + (trainable ? 2 + moments : 1), earlier);
   const slots = Math.max(length, Math.min(defaultPackPlaces, Math.ceil(rows / config.minibatches) * length));
   const one = [
     estimateMemory(model, { kind: "train", slots, length, activations: engine.activations ?? "recompute", moments }, { copies }),

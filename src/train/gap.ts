@@ -1,6 +1,7 @@
 /** How far sampler and trainer differ on the same tokens, weights, context and temperature: |difference| and KL. */
-import type { Trajectory } from "../core/trajectory.js";
+import { type Group, type Trajectory, trained } from "../core/trajectory.js";
 import type { Scores } from "../engine/contract.js";
+import type { Lab } from "../methods/contract.js";
 import { sameConditions } from "../methods/old.js";
 
 /** Sums over tokens that can be compared. */
@@ -14,7 +15,13 @@ export class Gap {
   add(trajectory: Trajectory, trainer: Scores): void {
     const { old, behaviour } = trajectory;
     if (old !== undefined && !sameConditions(old.conditions, behaviour.conditions)) return; // sampled under other conditions than trained: nothing to compare
-    const { values } = behaviour;
+    this.compare(trajectory, trainer);
+  }
+
+  /** The same for log-probs that were computed under the trajectory's own context and temperature; nothing where the weights are others. */
+  compare(trajectory: Trajectory, trainer: Scores): void {
+    const { conditions, values } = trajectory.behaviour;
+    if (trainer.weights !== conditions.weights) return;
     for (let t = 0; t < values.length; t++) {
       if (!trajectory.sampled[t]) continue;
       const difference = trainer.logp[t] - values[t];
@@ -34,4 +41,25 @@ export class Gap {
   metrics(): { [name: string]: number } {
     return this.tokens === 0 ? {} : { gap_mean: this.mean, gap_max: this.most, gap_kl: this.k3 / this.tokens };
   }
+}
+
+/**
+ * The gap of a batch that other weights are going to train: one group, the first in key order that can be compared, scored
+ * by the trainer under the conditions that it was sampled under.
+ */
+export async function gapAsSampled(groups: readonly Group[], lab: Lab): Promise<Gap> {
+  const comparable = (group: Group): Trajectory[] =>
+    trained(group).filter(({ role, sampled, behaviour }) => role === "policy" && sampled.includes(1) && behaviour.conditions.truncation === undefined);
+  const rows = [...groups]
+    .sort((a, b) => (a.key < b.key ? -1 : 1))
+    .map(comparable)
+    .find((some) => some.length > 0);
+  const gap = new Gap();
+  if (rows === undefined) return gap;
+  const sequences = rows.map(({ sampledUnder, response, behaviour }) => {
+    return { context: sampledUnder, response, weights: lab.policy, temperature: behaviour.conditions.temperature };
+  });
+  const scores = await lab.book("aux").score(sequences);
+  rows.forEach((row, i) => gap.compare(row, scores[i] as Scores));
+  return gap;
 }

@@ -1,4 +1,5 @@
 /** What the slots of a method may use: the lab of one step, with its tokens booked and its scores memoised. */
+import { ConfigError } from "../core/errors.js";
 import { type Context, type Message, type Problem, plainContext } from "../core/problem.js";
 import { randomKey } from "../core/random.js";
 import type { Tokenizer } from "../core/tokenizer.js";
@@ -30,6 +31,16 @@ export interface LabParts {
   readonly ledger: Ledger;
   readonly method: Resolved;
   readonly policyVersion: () => number;
+  /** Of batches that are drawn ahead. */
+  readonly ahead?: {
+    /** The weights that stand for the policy's present ones. */
+    readonly policy: WeightsRef;
+    /** Further roles whose weights change while such a batch is drawn. */
+    readonly changing: ReadonlySet<string>;
+    readonly signal: AbortSignal;
+    /** Called when problems were proposed, before anything is drawn of them. */
+    readonly onProposed: () => void;
+  };
 }
 
 export const policy: WeightsRef = { role: "policy" };
@@ -47,7 +58,7 @@ export class StepLab implements Step {
   readonly problems: ProblemSource;
   readonly engine: Lab["engine"];
   readonly roles: ReadonlySet<string>;
-  readonly policy = policy;
+  readonly policy: WeightsRef;
   readonly weights: Lab["weights"];
   readonly tokenizer: Tokenizer;
   private readonly shared: Shared;
@@ -63,9 +74,26 @@ export class StepLab implements Step {
     this.problems = parts.problems;
     this.engine = parts.engine.info;
     this.roles = parts.roles;
-    this.weights = parts.engine.weights;
+    const { ahead } = parts;
+    this.policy = ahead?.policy ?? policy;
+    this.weights = ahead === undefined ? parts.engine.weights : pinned(parts.engine.weights, (ref) => this.pin(ref));
     this.tokenizer = parts.tokenizer;
-    this.shared = shared ?? { sample: coalesced((requests) => parts.engine.sample(requests)), memo: new Map(), proposed: [], drawn: [] };
+    const options = ahead && { signal: ahead.signal };
+    const sample = coalesced((requests) => parts.engine.sample(requests, options));
+    this.shared = shared ?? { sample, memo: new Map(), proposed: [], drawn: [] };
+  }
+
+  /** Weights as they are for this step: what changes meanwhile is read as it was, or not at all. */
+  private pin(ref: WeightsRef): WeightsRef {
+    const { ahead } = this.parts;
+    if (ahead === undefined || ref.at !== undefined) return ref;
+    if (ref.role === "policy") return { ...ref, at: ahead.policy.at };
+    if (!ahead.changing.has(ref.role)) return ref;
+    throw new ConfigError({
+      place: "overlap",
+      cause: `the rollout reads the role ${ref.role}, whose weights change while batches are drawn ahead`,
+      mend: "set overlap to 0, or let that role stay as it is",
+    });
   }
 
   /** Problems proposed so far, in order. */
@@ -87,7 +115,8 @@ export class StepLab implements Step {
   }
 
   async *sample(requests: readonly SampleRequest[]): AsyncGenerator<Sample> {
-    for await (const sample of this.shared.sample(requests)) {
+    const pinned = this.parts.ahead ? requests.map((request) => ({ ...request, weights: this.pin(request.weights) })) : requests;
+    for await (const sample of this.shared.sample(pinned)) {
       this.parts.ledger.book(
         "sampled",
         this.booking,
@@ -97,7 +126,8 @@ export class StepLab implements Step {
     }
   }
 
-  async score(sequences: readonly Sequence[], want: ScoreWant = {}): Promise<Scores[]> {
+  async score(given: readonly Sequence[], want: ScoreWant = {}): Promise<Scores[]> {
+    const sequences = this.parts.ahead ? given.map((sequence) => ({ ...sequence, weights: this.pin(sequence.weights) })) : given;
     const keys = sequences.map((sequence, i) => scoreKey(sequence, want, i));
     const missing = [...new Map(keys.map((key, i) => [key, i] as const)).entries()].filter(([key]) => !this.shared.memo.has(key)).map(([, i]) => i);
     if (missing.length > 0) {
@@ -137,6 +167,7 @@ export class StepLab implements Step {
       }
     }
     this.shared.proposed.push(...fresh);
+    this.parts.ahead?.onProposed();
     return fresh;
   }
 
@@ -151,7 +182,7 @@ export class StepLab implements Step {
       purpose: this.booking === "aux" ? "aux" : "train",
       context,
       trainedUnder: context,
-      weights: policy,
+      weights: this.policy,
       temperature,
       maxTokens,
       stop,
@@ -182,6 +213,15 @@ export class StepLab implements Step {
   expand(problem: Problem, n: number, from = 0): AsyncIterable<Trajectory> {
     return this.parts.method.one.expand.value.run(problem, n, this, from);
   }
+}
+
+/** Weights as a step that is drawn ahead reads them. */
+function pinned(weights: Lab["weights"], pin: (ref: WeightsRef) => WeightsRef): Lab["weights"] {
+  const read: Partial<Lab["weights"]> = {
+    read: async (ref, names) => weights.read(pin(ref), names),
+    save: async (ref, folder) => weights.save(pin(ref), folder),
+  };
+  return Object.assign(Object.create(weights) as Lab["weights"], read);
 }
 
 /** Equal for scores that are equal: everything that they depend on within a step. Rows and media are told apart by position. */

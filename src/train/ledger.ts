@@ -15,6 +15,23 @@ export class Ledger {
     this.counts[entry][booking] += tokens;
   }
 
+  /** Adds the books of a batch that was drawn ahead; of one that is dropped, what was sampled for training is discarded. */
+  add(other: Ledger, dropped = false): void {
+    for (const entry of ["sampled", "scored"] as const) {
+      for (const booking of bookings) {
+        const lost = dropped && entry === "sampled" && booking === "train";
+        this.counts[entry][lost ? "discarded" : booking] += other.counts[entry][booking];
+      }
+    }
+    this.trained += other.trained;
+    this.rollouts += other.rollouts;
+  }
+
+  /** Sampled tokens, whatever for. */
+  get sampled(): number {
+    return bookings.reduce((sum, booking) => sum + this.counts.sampled[booking], 0);
+  }
+
   /** Sampled tokens booked as training that did not end up in a batch. */
   discard(tokens: number): void {
     this.counts.sampled.train -= tokens;

@@ -4,6 +4,7 @@ import type { Json } from "../core/json.js";
 import type { ParameterSet } from "../engine/contract.js";
 import type { Cells } from "../methods/cell.js";
 import type { JudgePool } from "../verify/pool.js";
+import type { Ahead } from "./ahead.js";
 import { firstBatchWarning, silenceExplained } from "./diagnosis.js";
 import type { Evaluated } from "./evaluation.js";
 import { policy, StepLab } from "./lab.js";
@@ -17,6 +18,8 @@ export interface LoopParts extends StepParts {
   readonly stages: readonly (RunStage & { readonly rule: StepParts["rule"] })[];
   readonly store: RunStore;
   readonly cells: Cells;
+  /** Where batches are drawn ahead; methods and cells are then its compositions'. */
+  readonly ahead?: Ahead;
   readonly judges: JudgePool;
   readonly state: RunState;
   /** The run goes on from a checkpoint: nothing of its start is written again. */
@@ -69,6 +72,8 @@ export async function runLoop(parts: LoopParts): Promise<LoopEnd> {
       // The error to be told is the first one; a log that cannot be written has told its own.
     }
     throw error;
+  } finally {
+    await parts.ahead?.close();
   }
 }
 
@@ -87,14 +92,19 @@ async function steps(parts: LoopParts): Promise<{ reason: EndReason; message: st
     if (!state.evaluationDue) await checkpoint(parts, score, true);
   }
   let last: StepReport | undefined;
+  let clocks = clocksOf(parts);
   while (state.step < config.steps && state.stage < parts.stages.length) {
     if (signal?.aborted) return interrupted(parts);
-    const starved = parts.judges.starved;
-    const clocked = parts.lab.environment?.clocked ?? 0;
-    const report = await runStep(ofStage(parts), state.step + 1, state);
+    // What was judged ahead was judged at any time since the last step.
+    const { starved, clocked } = parts.ahead ? clocks : clocksOf(parts);
+    const next = state.step + 1;
+    await parts.ahead?.begin(state);
+    const report = await runStep(ofStage(parts, next), next, state, parts.ahead && (() => (parts.ahead as Ahead).take(next)));
     last = report;
     await parts.followRoles(state.step + 1);
     finish(parts, report, parts.judges.starved - starved, (parts.lab.environment?.clocked ?? 0) - clocked);
+    clocks = clocksOf(parts);
+    await parts.ahead?.trained(next);
     await endStage(parts, report);
     const score = evaluationDue(parts, state.step) ? await evaluateNow(parts) : undefined;
     const silent = state.silent >= config.limits.silent_batches;
@@ -116,11 +126,20 @@ async function steps(parts: LoopParts): Promise<{ reason: EndReason; message: st
   return { reason, message: `${stopped}, and nothing was learnt: ${silenceExplained(rows, state.step)}` };
 }
 
+/** What clocks have decided so far: answers given up on, and steps of the environment. */
+const clocksOf = ({ judges, lab }: LoopParts): { readonly starved: number; readonly clocked: number } => {
+  return { starved: judges.starved, clocked: lab.environment?.clocked ?? 0 };
+};
+
 /** What a step works with, of the stage that the run is in. */
-function ofStage(parts: LoopParts): StepParts {
-  const { resolved, rule } = parts.stages[parts.state.stage];
-  return { ...parts, rule, lab: { ...parts.lab, method: resolved } };
+function ofStage(parts: LoopParts, step: number): StepParts {
+  const { stage } = parts.state;
+  const { resolved } = (parts.ahead?.of(step) ?? parts).stages[stage];
+  return { ...parts, rule: parts.stages[stage].rule, lab: { ...parts.lab, method: resolved } };
 }
+
+/** The cells of the run after a step. */
+const cellsAfter = (parts: LoopParts, step: number): Cells => (parts.ahead?.of(step) ?? parts).cells;
 
 const isLast = ({ config, stages, state }: LoopParts): boolean => state.step === config.steps || state.stage === stages.length;
 
@@ -138,16 +157,17 @@ async function endStage(parts: LoopParts, { view }: StepReport): Promise<void> {
   store.appendEvent({ step: state.step, kind: "stage", data });
   onProgress({ kind: "message", text: `stage ${state.stage} ended after step ${state.step}: ${reason}${next ? `; now ${next.method.name}` : ""}` });
   if (next === undefined) return;
+  await parts.ahead?.discard(parts.lab.ledger);
   if (next.optimizer === "reset") for (const set of parts.learning) await engine.weights.resetOptimizer(set);
   await setUp(parts, state.step);
 }
 
 /** The setup of the stage that the run is in; `done`: steps so far. */
 async function setUp(parts: LoopParts, done: number): Promise<void> {
-  const { lab } = ofStage(parts);
+  const { lab } = ofStage(parts, done);
   const own = new StepLab(lab, done);
   for (const stage of lab.method.stages.setup) await stage.run(own);
-  parts.cells.commit();
+  cellsAfter(parts, done).commit();
 }
 
 async function interrupted(parts: LoopParts): Promise<{ reason: EndReason; message: string }> {
@@ -163,7 +183,8 @@ async function interrupted(parts: LoopParts): Promise<{ reason: EndReason; messa
 }
 
 /** Writes a finished step and makes it count. */
-function finish({ store, cells, state, onProgress }: LoopParts, report: StepReport, starved: number, clocked: number): void {
+function finish(parts: LoopParts, report: StepReport, starved: number, clocked: number): void {
+  const { store, state, onProgress } = parts;
   const step = state.step + 1;
   store.appendRollouts(step, report.coefficients.batch.groups, report.extraOf);
   store.appendEvent({ step, kind: "step", data: report.data, clock: report.clock });
@@ -180,7 +201,7 @@ function finish({ store, cells, state, onProgress }: LoopParts, report: StepRepo
     store.appendEvent({ step, kind: "warning", data: { message: warning } });
     onProgress({ kind: "message", text: warning });
   }
-  cells.commit();
+  cellsAfter(parts, step).commit();
   state.step = step;
   state.updates = report.updates;
   state.weights = report.weights;
@@ -223,17 +244,19 @@ async function evaluateNow(parts: LoopParts): Promise<number | undefined> {
 }
 
 async function checkpoint(parts: LoopParts, score: number | undefined, again = false): Promise<void> {
-  const { engine, store, cells, state, lab, saveTokenizer, saveRoles, onProgress } = parts;
+  const { engine, store, state, lab, ahead, saveTokenizer, saveRoles, onProgress } = parts;
+  const saveAhead = ahead?.save;
   onProgress({ kind: "await", what: "the checkpoint" });
   await store.checkpoint({
     step: state.step,
-    state: stateToJson(state, cells, lab.ledger),
+    state: stateToJson(state, cellsAfter(parts, state.step), lab.ledger, ahead?.toJson()),
     saveWeights: async (folder) => {
       await engine.weights.save(policy, folder);
       await saveTokenizer(folder);
     },
     saveOptimizer: (file) => engine.weights.saveOptimizer(policySet, file),
     ...(saveRoles ? { saveRoles } : {}),
+    ...(saveAhead ? { saveAhead } : {}),
     ...(score === undefined ? {} : { score }),
     ...(again ? { again } : {}),
   });

@@ -122,7 +122,7 @@ export async function methodsOf(config: TrainConfig, given: readonly AnyMethod[]
     refuseKept(made.at(-1)?.resolved, next.resolved, stage.optimizer, i);
     made.push(next);
   }
-  const plan = stages(...made.map(({ stage, method }) => ({ method, until: endOf(stage), optimizer: stage.optimizer })));
+  const plan = stages(...made.map(({ stage, method }) => ({ method, until: endOf(stage), optimizer: stage.optimizer, steps: stage.steps })));
   const parts = made.flatMap(({ method }) => method.parts ?? [method]);
   return {
     all: { name: made.map(({ method }) => method.name).join(", then "), slots: {}, parts },

@@ -19,6 +19,7 @@ import { verifierFrom } from "../verify/catalogue.js";
 import { telling } from "../verify/faults.js";
 import { type JudgePool, startPool } from "../verify/pool.js";
 import { refuseUnlessTotal } from "../verify/probe.js";
+import type { Composition } from "./ahead.js";
 import { type Part, partOf, type TrainConfig, type TrainConfigInput, trainConfig } from "./config.js";
 import { type Contexts, renderContexts } from "./contexts.js";
 import { type EngineForm, engineForm, limitsOf, refuseUnlessRoom, startEngine } from "./engines.js";
@@ -48,6 +49,8 @@ export interface Plan {
   readonly inputs: Inputs;
   readonly cells: Cells;
   readonly stages: readonly RunStage[];
+  /** The same once more for each step of overlap, with cells of their own. */
+  readonly further: readonly Composition[];
   /** The parts of all stages. */
   readonly composed: Method;
   /** Hashes of methods that are files. */
@@ -83,6 +86,8 @@ export interface Prepared extends Plan {
   close(): Promise<void>;
 }
 
+const drawingAhead: Method = { name: "overlap", needs: [{ for: "drawing batches ahead", oneOf: [{ capabilities: ["snapshots", "score"] }] }], slots: {} };
+
 /** Reads a configuration and loads what it names. Throws before anything is started. */
 export async function plan(input: TrainConfigInput, given: Given, place = "train", from?: From, onProgress?: OnProgress): Promise<Plan> {
   const named = absolute(parseOptions(trainConfig, input, place));
@@ -103,6 +108,12 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
     written,
     files,
   } = await methodsOf(inputs.config, given.methods ?? [], cells, withEpisodes(optimizerMethod(inputs.config), inputs.environment));
+  const further: Composition[] = [];
+  while (further.length < inputs.config.overlap) {
+    const own = new Cells();
+    const { stages } = await methodsOf(inputs.config, given.methods ?? [], own, withEpisodes(optimizerMethod(inputs.config), inputs.environment));
+    further.push({ stages, cells: own });
+  }
   const engine = given.engine ? { name: inputs.config.engine.name, threads: 1, workers: 1 } : await engineForm({ ...inputs.config, model: start });
   const asked = planRoles(inputs.config, composed);
   const roles = from ? rolesFrom(asked, from.roles) : asked;
@@ -114,7 +125,7 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
   }
   scheduleOf(config);
   for (const { resolved } of stages) checkSettings(resolved, settingsOf(config, []));
-  return { config, start, inputs, cells, stages, composed, methodFiles: files, roles };
+  return { config, start, inputs, cells, stages, further, composed, methodFiles: files, roles };
 }
 
 /** Starts engine and verifiers, loads the policy and what roles the method needs, and checks each against the others. */
@@ -152,6 +163,7 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
     await loadRoles(engine, roles, model, (name) => onProgress({ kind: "await", what: `the ${name}` }));
     const loaded = new Set(["policy", ...roles.others.map(({ name }) => name)]);
     const differences = checkNeeds(composed, engine.info, loaded);
+    if (config.overlap > 0) checkNeeds(drawingAhead, engine.info, loaded);
     const rules = stages.map(({ resolved }) => ruleOf(resolved, engine.info, config, (set) => rateOf(roles, set, config.lr)));
     const environment = inputs.environment && (await startHost(inputs.environment));
     if (environment) closing.push(() => environment.close());

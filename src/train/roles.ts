@@ -109,6 +109,9 @@ export async function hashesOf({ others }: RolesPlan): Promise<{ readonly [role:
 
 const changes = ({ trainable, average }: RolePlan): boolean => trainable || average !== undefined;
 
+/** Roles whose weights a run changes, beside the policy. */
+export const changingRoles = ({ others }: RolesPlan): ReadonlySet<string> => new Set(others.filter(changes).map(({ name }) => name));
+
 /** The roles of a run that goes on: those that change are in the folder of its checkpoint, the others must be where they were. */
 export function rolesFrom({ others, ...rest }: RolesPlan, folder: string): RolesPlan {
   const found = others.map((role) => {

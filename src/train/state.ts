@@ -33,6 +33,8 @@ interface StoredState {
   readonly evaluationDue?: true;
   readonly cells: { readonly [method: string]: Json };
   readonly ledger: Json;
+  /** Of the batches in flight. */
+  readonly ahead?: Json;
 }
 
 export const freshState = (): RunState => ({
@@ -47,7 +49,7 @@ export const freshState = (): RunState => ({
 });
 
 /** The state as a checkpoint stores it. */
-export function stateToJson(state: RunState, cells: Cells, ledger: Ledger): Json {
+export function stateToJson(state: RunState, cells: Cells, ledger: Ledger, ahead?: Json): Json {
   return {
     updates: state.updates,
     weights: state.weights ?? null,
@@ -58,8 +60,12 @@ export function stateToJson(state: RunState, cells: Cells, ledger: Ledger): Json
     ...(state.evaluationDue ? { evaluationDue: true } : {}),
     cells: cells.toJson(),
     ledger: ledger.toJson(),
+    ...(ahead === undefined ? {} : { ahead }),
   };
 }
+
+/** What a stored state has of the batches in flight. */
+export const storedAhead = (json: Json): Json | undefined => (json as unknown as StoredState | null)?.ahead;
 
 /** Puts back what `stateToJson` gave. */
 export function stateFromJson(step: number, json: Json, cells: Cells, ledger: Ledger): RunState {

@@ -5,7 +5,8 @@ import type { Trajectory } from "../core/trajectory.js";
 import type { Engine } from "../engine/contract.js";
 import { type Coefficients, coefficientsOf, groupsWithoutCoefficient } from "../methods/coefficients.js";
 import type { StepView } from "../methods/contract.js";
-import { collect } from "./collect.js";
+import type { Drawn } from "./ahead.js";
+import { assemble, collect } from "./collect.js";
 import type { TrainConfig } from "./config.js";
 import { metricsOf, verdictsOf } from "./diagnosis.js";
 import { type LabParts, StepLab } from "./lab.js";
@@ -37,14 +38,22 @@ export interface StepReport {
   readonly weights: string | undefined;
 }
 
-export async function runStep(parts: StepParts, step: number, state: Readonly<RunState>): Promise<StepReport> {
+/** `take`: the batch of this step, where it was drawn ahead. */
+export async function runStep(parts: StepParts, step: number, state: Readonly<RunState>, take?: () => Promise<Drawn>): Promise<StepReport> {
   const { engine, config, lab: labParts, onProgress } = parts;
   const { method, ledger } = labParts;
   const lab = new StepLab(labParts, step);
   const before = await engine.usage();
   const start = performance.now();
   onProgress({ kind: "await", what: "rollouts" });
-  const collected = await collect(method, lab, { unscored: config.unscored, weights: state.weights });
+  const { unscored } = config;
+  const booked = ledger.sampled;
+  const drawn = await take?.();
+  const taken = performance.now();
+  const collected = drawn
+    ? await assemble(method, drawn.groups, { rollout: drawn.lab, training: lab }, { unscored, weights: drawn.weights })
+    : await collect(method, lab, { unscored, weights: state.weights });
+  if (drawn) ledger.add(drawn.ledger);
   const sampled = performance.now();
   onProgress({ kind: "await", what: "coefficients" });
   const c = await coefficientsOf(method, collected.batch, lab);
@@ -57,6 +66,7 @@ export async function runStep(parts: StepParts, step: number, state: Readonly<Ru
     temperature: config.temperature,
     maxNorm: config.max_norm,
     gapLimit: config.limits.gap,
+    ...(drawn ? { gap: drawn.gap } : {}),
     rule: parts.rule,
     updates: state.updates,
     key: (epoch) => randomKey({ seed: config.seed, purpose: "minibatch", step, turn: epoch }),
@@ -68,13 +78,15 @@ export async function runStep(parts: StepParts, step: number, state: Readonly<Ru
 
   const after = await engine.usage();
   const tokens = c.rows.reduce((n, { response }) => n + response.length, 0);
-  const drawn = after.sampledTokens - before.sampledTokens;
+  const prefill = after.prefillTokens - before.prefillTokens;
   const base: { readonly [name: string]: number } = {
     ...metricsOf(c, result),
     ...(result.steps > 0 ? { lr: parts.rule(state.updates + result.steps, "role:policy").rate } : {}),
     ...(collected.droppedGroups > 0 ? { groups_dropped: collected.droppedGroups } : {}),
-    prefill_tokens: after.prefillTokens - before.prefillTokens,
-    sampled_tokens: drawn,
+    // What the engine did meanwhile was in part for other steps.
+    ...(drawn
+      ? { lag: drawn.lag, sampled_tokens: ledger.sampled - booked }
+      : { prefill_tokens: prefill, sampled_tokens: after.sampledTokens - before.sampledTokens }),
     trained_tokens: result.tokens,
     ...state.evaluation,
   };
@@ -82,12 +94,14 @@ export async function runStep(parts: StepParts, step: number, state: Readonly<Ru
   const observed: { [name: string]: number } = {};
   for (const stage of method.stages.observe) Object.assign(observed, stage.run(view));
   const metrics: { readonly [name: string]: number } = { ...base, ...observed };
+  const sampleMs = drawn ? drawn.ms : sampled - start;
   const clock = {
     ms: end - start,
-    sample_ms: sampled - start,
+    sample_ms: sampleMs,
+    ...(drawn ? { wait_ms: taken - start, prefill_tokens: prefill } : {}),
     coefficients_ms: trainingFrom - sampled,
     train_ms: end - trainingFrom,
-    sampled_per_s: (1000 * tokens) / Math.max(1e-9, sampled - start),
+    sampled_per_s: (1000 * tokens) / Math.max(1e-9, sampleMs),
     trained_per_s: (1000 * result.tokens) / Math.max(1e-9, end - trainingFrom),
     idle: Math.max(0, 1 - (after.busyMs - before.busyMs) / (config.engine.workers ?? 1) / Math.max(1e-9, end - start)),
     slots: after.slots - before.slots,
@@ -102,9 +116,12 @@ export async function runStep(parts: StepParts, step: number, state: Readonly<Ru
     extraOf: extras(c),
     silent: groupsWithoutCoefficient(c).length === c.batch.groups.length && !method.methods.some(({ signal }) => signal === "beyond"),
     updates,
-    weights: result.weights ?? c.rows.find((row) => row.role === "policy")?.behaviour.conditions.weights ?? state.weights,
+    weights: result.weights ?? (drawn && drawn.lag > 0 ? undefined : sampledFrom(c.rows)) ?? state.weights,
   };
 }
+
+/** Identity of the weights that drew the policy's answers. */
+const sampledFrom = (rows: readonly Trajectory[]): string | undefined => rows.find(({ role }) => role === "policy")?.behaviour.conditions.weights;
 
 /** Rewards and coefficients of each row, for the rollout's record: the last coefficient, and each one before a shaping stage. */
 function extras(c: Coefficients): (trajectory: Trajectory) => Extra {

@@ -9,6 +9,7 @@ import type { AnyMethod } from "../methods/catalogue.js";
 import { tableJson } from "../methods/resolve.js";
 import { isTask } from "../tasks/catalogue.js";
 import type { Task } from "../tasks/contract.js";
+import { Ahead, type Composition, compositionOf } from "./ahead.js";
 import type { TrainConfigInput } from "./config.js";
 import { measurePolicy } from "./evaluation.js";
 import { type Hook, hookOf } from "./hook.js";
@@ -19,8 +20,8 @@ import { saveTokenizer } from "./model-files.js";
 import { type Given, type Plan, type Prepared, plan, prepare } from "./prepare.js";
 import type { OnProgress } from "./progress.js";
 import { refuseOtherVerdicts } from "./rejudge.js";
-import { followRoles, restoreRoles, saverOf } from "./roles.js";
-import { freshState, type RunState, stateFromJson } from "./state.js";
+import { changingRoles, followRoles, restoreRoles, saverOf } from "./roles.js";
+import { freshState, type RunState, stateFromJson, storedAhead } from "./state.js";
 import { refuseUnlessSame } from "./store/begun.js";
 import { checkpointPaths } from "./store/checkpoints.js";
 import { refuseUnlessNew } from "./store/fresh.js";
@@ -122,9 +123,12 @@ async function run(planned: Plan, given: Given, hooks: TrainHooks, again: { read
       });
       await engine.weights.loadOptimizer("role:policy", opened.resume.optimizer);
       await restoreRoles(engine, prepared.roles, opened.resume.roles);
-      state = stateFromJson(opened.resume.step, opened.resume.state, prepared.cells, ledger);
+      const { step, state: stored } = opened.resume;
+      state = stateFromJson(step, stored, compositionOf(compositionsOf(prepared), step).cells, ledger);
     }
-    const end = await runLoop(loopParts(prepared, store, ledger, state, opened.resume !== undefined, hooks));
+    const parts = loopParts(prepared, store, ledger, state, opened.resume !== undefined, hooks);
+    if (opened.resume) await parts.ahead?.resume(storedAhead(opened.resume.state), opened.resume.ahead, state);
+    const end = await runLoop(parts);
     const reader = store.reader();
     const last = store.lastCheckpoint ?? 0;
     result = {
@@ -163,6 +167,8 @@ export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () =
   };
 }
 
+const compositionsOf = ({ stages, cells, further }: Prepared): readonly Composition[] => [{ stages, cells }, ...further];
+
 function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: RunState, resumed: boolean, hooks: TrainHooks): Parameters<typeof runLoop>[0] {
   const { engine, config, inputs, tokenizer, judges, evaluationJudges, environment, contexts, differences, model, rules, stages, cells } = prepared;
   const { evaluation } = inputs;
@@ -185,10 +191,15 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
             signal,
           )
       : undefined;
+  const lab = labParts(prepared, ledger, () => state.updates);
+  const { overlap, steps } = config;
+  const changing = changingRoles(prepared.roles);
+  const valueHead = prepared.roles.policyValueHead;
   return {
     engine,
     config,
-    lab: labParts(prepared, ledger, () => state.updates),
+    lab,
+    ...(overlap > 0 ? { ahead: new Ahead({ overlap, steps, engine, compositions: compositionsOf(prepared), lab, changing, valueHead }) } : {}),
     rule: rules[0],
     stages: stages.map((stage, i) => ({ ...stage, rule: rules[i] })),
     onProgress: hooks.onProgress ?? (() => undefined),

@@ -21,6 +21,8 @@ export interface UpdateOptions {
   readonly maxNorm: number;
   /** Largest mean |difference of log-prob| between sampler and trainer. */
   readonly gapLimit: number;
+  /** What is known of it before; the first minibatch adds to it. */
+  readonly gap?: Gap;
   /** The update rule of update number n of the run, counted from 1. */
   readonly rule: RuleOf;
   /** Updates made before this batch. */
@@ -51,7 +53,7 @@ const policySet = "role:policy" as const;
 /** Trains on a batch. Throws DivergenceError when a loss or gradient is not finite, or the gap passes its limit; the policy is then as after the last whole step. */
 export async function update(engine: Engine, c: Coefficients, options: UpdateOptions): Promise<UpdateResult> {
   const statistics: Statistics[] = [];
-  const gap = new Gap();
+  const { gap = new Gap() } = options;
   const gradNorms: number[] = [];
   const result = { steps: 0, loss: 0, clipped: 0, tokens: 0, rows: 0, weights: undefined as string | undefined };
   for (let epoch = 0; epoch < options.epochs; epoch++) {

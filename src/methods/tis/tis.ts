@@ -4,8 +4,10 @@
  *
  *     A_t <- min(exp(o_t - m_t), cap) A_t          o: the trainer's log-prob of a sampled token at the weights of the rollout, m: the sampler's
  *
- * For composition, as in `grpo+tis`: it scores the rollouts once more with the trainer, so that the ratio of the loss is between
- * trainer and trainer, and weighs each coefficient by what the sampler was off by. `limits.gap` still stops a run whose sampler
+ * For composition, as in `grpo+tis`: it scores the rollouts once more with the trainer, at the weights that the batch is
+ * about to train, so that the ratio of the loss is between trainer and trainer, and weighs each coefficient by what the
+ * sampler was off by. Under overlap that is also the distance of the weights: the ratio's centre is then the present policy
+ * and the cap bounds what stale answers may weigh (decoupled, as Hilton et al. 2022, arXiv 2110.00641, have it). `limits.gap` still stops a run whose sampler
  * is far off: raise it where the correction is meant to carry that. Forced and observed tokens have weight 1.
  */
 import { z } from "zod";
@@ -50,6 +52,7 @@ export const tis: MethodModule<TisOptions, null> = {
       needs: [training, { for: "the trainer's log-probs of what was sampled", oneOf: [{ capabilities: ["score"] }] }],
       slots: {
         enrich: {
+          late: true,
           about: "the trainer's log-probs of each answer",
           run: (groups, step) => withOld(groups, step, ({ purpose, old }) => purpose === "train" && old === undefined),
         },

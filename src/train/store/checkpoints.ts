@@ -9,7 +9,13 @@ import { type CheckpointBody, checkpointBody, checkpointFile, parseJson, runVers
 
 /** Where the parts of a checkpoint lie within its folder. */
 export function checkpointPaths(folder: string) {
-  return { policy: `${folder}/policy`, optimizer: `${folder}/optimizer.safetensors`, roles: `${folder}/roles`, body: `${folder}/checkpoint.json` };
+  return {
+    policy: `${folder}/policy`,
+    optimizer: `${folder}/optimizer.safetensors`,
+    roles: `${folder}/roles`,
+    ahead: `${folder}/ahead`,
+    body: `${folder}/checkpoint.json`,
+  };
 }
 
 /** A checkpoint that can be resumed from. */
@@ -30,6 +36,8 @@ export interface CheckpointRequest {
   readonly saveOptimizer: (file: string) => Promise<void>;
   /** Writes what else has weights (critics, moving averages) into a folder that is made for it. */
   readonly saveRoles?: (folder: string) => Promise<void>;
+  /** Writes earlier weights of the policy, from which batches in flight are drawn, into a folder that is made for it. */
+  readonly saveAhead?: (folder: string) => Promise<void>;
   readonly state: Json;
   /** What keep-best compares; higher is better. */
   readonly score?: number;
@@ -127,6 +135,10 @@ export class Checkpoints {
     if (request.saveRoles) {
       files.makeFolder(paths.roles);
       await request.saveRoles(paths.roles);
+    }
+    if (request.saveAhead) {
+      files.makeFolder(paths.ahead);
+      await request.saveAhead(paths.ahead);
     }
     const { inner, folders } = this.walk(folder);
     for (const path of inner) files.syncFile(`${folder}/${path}`);

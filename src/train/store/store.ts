@@ -34,6 +34,8 @@ export interface Resume {
   readonly policy: string;
   readonly optimizer: string;
   readonly roles: string;
+  /** Folder of the weights that batches in flight were drawn from. */
+  readonly ahead: string;
   /** Names of what differs between the fingerprint of the checkpoint and the present one; none: the resume is byte-exact. */
   readonly differs: readonly string[];
 }
@@ -161,8 +163,8 @@ export class RunStore {
       const store = new RunStore(folder, now, asBegun(reader.run), files, keep, unlock, start, checkpoint?.step);
       if (checkpoint && lost) store.appendEvent({ step: checkpoint.step, kind: "warning", data: { message: lostText(lost) } });
       if (!checkpoint) return { store, messages };
-      const { policy, optimizer, roles } = checkpointPaths(checkpoint.folder);
-      return { store, resume: { step: checkpoint.step, state: checkpoint.state, policy, optimizer, roles, differs }, messages };
+      const { policy, optimizer, roles, ahead } = checkpointPaths(checkpoint.folder);
+      return { store, resume: { step: checkpoint.step, state: checkpoint.state, policy, optimizer, roles, ahead, differs }, messages };
     } catch (error) {
       giveBack(unlock);
       if (error instanceof RunError) throw error;
