@@ -117,7 +117,11 @@ const cases: readonly [string, () => Partial<TrainOptions>, string][] = [
     () => ({ ...data("plain.jsonl", good.join("")), eval: { every: 1, data: { file: join(folder, "plain.jsonl") } } }),
     "eval: 8 of its 8 problems are trained on too",
   ],
-  ["a reference that nothing reads", () => ({ roles: { reference: { model } } }), "roles.reference: no part of grpo reads it; leave it out, or turn on what reads it"],
+  [
+    "a reference that nothing reads",
+    () => ({ roles: { reference: { model } } }),
+    "roles.reference: no part of grpo reads it; leave it out, or turn on what reads it",
+  ],
   [
     "workers for a verifier that is a function",
     () => ({ verifier_workers: 2 }),

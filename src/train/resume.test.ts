@@ -153,7 +153,12 @@ it("a new run from the policy of a checkpoint takes its weights, to the byte, an
 it("a run's checkpoint can be named as the policy or the reference of another run, which records its folder", async () => {
   const first = settings();
   const { model: trained } = await train(first);
-  const named = settings({ model: `${first.out}@last`, steps: 1, roles: { reference: { model: `${first.out}@first` } }, method: { name: "grpo", options: { kl_coef: 0.1 } } });
+  const named = settings({
+    model: `${first.out}@last`,
+    steps: 1,
+    roles: { reference: { model: `${first.out}@first` } },
+    method: { name: "grpo", options: { kl_coef: 0.1 } },
+  });
   await train(named);
   const { config } = RunReader.open(named.out).run as unknown as { config: { model: string; roles: object } };
   expect(config).toMatchObject({ model: trained, roles: { reference: { model: join(first.out, "checkpoints", "00000000", "policy") } } });
