@@ -2,6 +2,7 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Json } from "../../src/core/json.js";
 import { RunReader } from "../../src/train/store/reader.js";
 import { type Aim, bytesOf, differing, finalHashes, finish, keyed, makePolicy, shape, Trainer, whereIs } from "./training-process.js";
 
@@ -32,13 +33,15 @@ export class KilledRuns {
     readonly whole: { readonly [path: string]: string },
     readonly updates: number,
     private readonly ms: { readonly start: number; readonly step: number; readonly evaluation: number; readonly whole: number },
+    private readonly changes: { readonly [name: string]: Json },
   ) {}
 
-  static async create(folder: string): Promise<KilledRuns> {
+  /** `changes`: of the options that all runs have. */
+  static async create(folder: string, changes: { readonly [name: string]: Json } = {}): Promise<KilledRuns> {
     mkdirSync(folder, { recursive: true });
     const [model, whole] = [join(folder, "policy"), join(folder, "whole")];
     await makePolicy(model);
-    const trainer = new Trainer(whole, model);
+    const trainer = new Trainer(whole, model, changes);
     await trainer.reaches({ phase: "step", step: 1 });
     const start = performance.now() - trainer.started;
     const { code, err } = await trainer.ended;
@@ -50,7 +53,7 @@ export class KilledRuns {
       return times.reduce((a, b) => a + b, 0) / times.length;
     };
     const updates = events.findLast(({ kind }) => kind === "step")?.data.policy_version as number;
-    return new KilledRuns(folder, model, bytesOf(whole), updates, { start, step: mean("step"), evaluation: mean("evaluation"), whole: all });
+    return new KilledRuns(folder, model, bytesOf(whole), updates, { start, step: mean("step"), evaluation: mean("evaluation"), whole: all }, changes);
   }
 
   /** Kills a run at a place, `part` (0 to 1) of the way through it, and each resume at a part of a whole run's time; then resumes to the end. */
@@ -93,7 +96,7 @@ export class KilledRuns {
     const runs: { readonly [path: string]: string }[] = [];
     for (const workers of counts) {
       const folder = this.next();
-      await finish(folder, this.model, { verifier_workers: workers });
+      await finish(folder, this.model, { ...this.changes, verifier_workers: workers });
       const { "run.json": _, ...files } = bytesOf(folder); // It has the number itself.
       runs.push(files);
       rmSync(folder, { recursive: true });
@@ -107,7 +110,7 @@ export class KilledRuns {
   }
 
   private async toAim(folder: string, aim: Aim, part: number): Promise<Trainer> {
-    const trainer = new Trainer(folder, this.model);
+    const trainer = new Trainer(folder, this.model, this.changes);
     await trainer.reaches(aim);
     const { start, step, evaluation } = this.ms;
     const ms = { start, step, evaluation, checkpoint: shortMs, end: shortMs }[aim.phase];

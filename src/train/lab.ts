@@ -217,11 +217,22 @@ export class StepLab implements Step {
 
 /** Weights as a step that is drawn ahead reads them. */
 function pinned(weights: Lab["weights"], pin: (ref: WeightsRef) => WeightsRef): Lab["weights"] {
-  const read: Partial<Lab["weights"]> = {
+  return {
+    load: (request) => weights.load(request),
+    unload: (role) => weights.unload(role),
+    info: (role) => weights.info(role),
+    snapshot: (role, name) => weights.snapshot(role, name),
+    restore: (role, name) => weights.restore(role, name),
+    dropSnapshot: (role, name) => weights.dropSnapshot(role, name),
     read: async (ref, names) => weights.read(pin(ref), names),
+    write: (role, tensors) => weights.write(role, tensors),
+    readGradient: (set, names) => weights.readGradient(set, names),
+    zeroGradient: (set) => weights.zeroGradient(set),
+    saveOptimizer: (set, file) => weights.saveOptimizer(set, file),
+    loadOptimizer: (set, file) => weights.loadOptimizer(set, file),
+    resetOptimizer: (set) => weights.resetOptimizer(set),
     save: async (ref, folder) => weights.save(pin(ref), folder),
   };
-  return Object.assign(Object.create(weights) as Lab["weights"], read);
 }
 
 /** Equal for scores that are equal: everything that they depend on within a step. Rows and media are told apart by position. */
