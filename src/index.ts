@@ -46,6 +46,7 @@ export * from "./tasks/guess/guess.js";
 export * from "./tasks/jsonl-rows.js";
 export * from "./tasks/tools.js";
 export type { TrainConfig, TrainConfigInput } from "./train/config.js";
+export type { LogEntry, LoggedRun, Logger } from "./train/logger.js";
 export type { OnProgress, TrainProgress } from "./train/progress.js";
 export { resume, type TrainHooks, type TrainOptions, type TrainResult, train } from "./train/train.js";
 export * from "./verify/contract.js";

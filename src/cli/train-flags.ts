@@ -5,6 +5,7 @@ import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import { methodNames } from "../methods/catalogue.js";
 import { readConfigFile, type Written } from "../train/config-file.js";
+import { loggerNames } from "../train/loggers/catalogue.js";
 import { verifierNames } from "../verify/catalogue.js";
 import { decimal, jsonObject, numberFromZero, positiveNumber, someText, wholeNumber } from "./flags.js";
 
@@ -39,6 +40,7 @@ export interface TrainFlags {
   readonly evalProblems?: number;
   readonly checkpointEvery?: number;
   readonly seed?: number;
+  readonly logger?: readonly string[];
   readonly threads?: number;
   readonly workers?: number;
   readonly verifierWorkers?: number;
@@ -82,6 +84,7 @@ export function trainOptions(command: Command): Command {
     .option("--eval-problems <count>", "problems of an evaluation (default: 200)", wholeNumber("--eval-problems", 1))
     .option("--checkpoint-every <steps>", "steps between checkpoints (default: 25)", wholeNumber("--checkpoint-every", 0))
     .option("--seed <number>", "of all randomness (default: 0)", wholeNumber("--seed", 0))
+    .option("--logger <name>", `where numbers also go: ${loggerNames.join(", ")}, or ./mine.ts; may be repeated`, someTexts("--logger"))
     .option("--threads <count>", "threads of each engine process", wholeNumber("--threads", 1))
     .option("--workers <count>", "engine processes", wholeNumber("--workers", 1))
     .option(
@@ -161,6 +164,7 @@ function pairs(flags: TrainFlags): [string[], unknown][] {
     [["eval", "problems"], flags.evalProblems],
     [["checkpoint", "every"], flags.checkpointEvery],
     [["seed"], flags.seed],
+    [["loggers"], flags.logger],
     [["engine", "threads"], flags.threads],
     [["engine", "workers"], flags.workers],
     [["verifier_workers"], flags.verifierWorkers],
@@ -183,6 +187,12 @@ function put(config: Written, [key, ...rest]: readonly string[], value: unknown)
 /** Sets a key of the object itself: `__proto__` is an unknown option like any other. */
 function own(config: Written, key: string, value: unknown): void {
   Object.defineProperty(config, key, { value, writable: true, enumerable: true, configurable: true });
+}
+
+/** Texts of a flag that may be repeated. */
+function someTexts(flag: string): (text: string, before?: string[]) => string[] {
+  const read = someText(flag);
+  return (text, before = []) => [...before, read(text)];
 }
 
 function share(flag: string): (text: string) => number {

@@ -103,7 +103,7 @@ function evaluated({ eval: written, steps = 100 }: MethodsOptions["config"]): Tr
 /** What to do with a run that is there. Throws ConfigError where it was made otherwise; engines may differ, results then in their last digits. */
 function stateOf(folder: string, config: Json): "resume" | "kept" {
   const reader = RunReader.open(folder);
-  const bare = ({ out: _, engine: __, ...rest }: { readonly [name: string]: Json }): Json => rest;
+  const bare = ({ out: _, engine: __, loggers: ___, ...rest }: { readonly [name: string]: Json }): Json => rest;
   const changes = changesOf(bare(reader.run.config as { readonly [name: string]: Json }), bare(config as { readonly [name: string]: Json }));
   if (changes.length > 0) {
     throw new ConfigError({

@@ -132,6 +132,7 @@ function fromFolder(written: Written, folder: string): Written {
   };
   const result: Written = { ...written };
   for (const key of ["model", "out"]) if (key in result) result[key] = path(result[key]);
+  if (Array.isArray(result.loggers)) result.loggers = result.loggers.map((name: unknown) => (isModulePath(String(name)) ? path(name) : name));
   const { roles } = result;
   if (typeof roles === "object" && roles !== null) {
     result.roles = Object.fromEntries(Object.entries(roles).map(([name, role]) => [name, inside(role, "model")]));

@@ -144,6 +144,7 @@ export const trainConfig = z.strictObject({
   limits: limits.prefault({}),
   seed: z.int().min(0).default(0).describe("Seed of all randomness of training."),
   engine: engine.prefault({}),
+  loggers: z.array(z.string().min(1)).default([]).describe("Where numbers also go: csv, tensorboard, or the path of a module of one's own (loggers.md)."),
   verifier_workers: z
     .int()
     .min(0)

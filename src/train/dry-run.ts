@@ -10,6 +10,7 @@ import { memoryOf } from "./engines.js";
 import { Gap } from "./gap.js";
 import { policy, StepLab } from "./lab.js";
 import { Ledger } from "./ledger.js";
+import { checkLoggerNames } from "./loggers/catalogue.js";
 import { activeRows } from "./minibatch.js";
 import { type Plan, plan, prepare } from "./prepare.js";
 import { labParts, separate, type TrainOptions } from "./train.js";
@@ -47,6 +48,7 @@ export async function dryRun(options: TrainOptions): Promise<DryRun> {
   const { input, given, hooks } = separate(options);
   const onProgress = hooks.onProgress ?? (() => undefined);
   const planned = await plan(input, given, "train", undefined, onProgress);
+  checkLoggerNames(planned.config.loggers);
   const prepared = await prepare(planned, given, onProgress);
   try {
     const { engine, config, stages, model, contexts, inputs, tokenizer, roles } = prepared;

@@ -11,6 +11,7 @@ import { policy, StepLab } from "./lab.js";
 import type { RunStage } from "./methods.js";
 import { type RunState, stateToJson } from "./state.js";
 import { runStep, type StepParts, type StepReport } from "./step.js";
+import type { RunEvent } from "./store/schema.js";
 import type { RunStore } from "./store/store.js";
 
 export interface LoopParts extends StepParts {
@@ -36,6 +37,8 @@ export interface LoopParts extends StepParts {
   readonly followRoles: (step: number) => Promise<void>;
   /** Absent: no role beside the policy changes. */
   readonly saveRoles?: (folder: string) => Promise<void>;
+  /** Hears of each step and evaluation once its event is written. */
+  readonly log: (event: RunEvent) => void;
   readonly signal?: AbortSignal;
 }
 
@@ -187,7 +190,9 @@ function finish(parts: LoopParts, report: StepReport, starved: number, clocked: 
   const { store, state, onProgress } = parts;
   const step = state.step + 1;
   store.appendRollouts(step, report.coefficients.batch.groups, report.extraOf);
-  store.appendEvent({ step, kind: "step", data: report.data, clock: report.clock });
+  const event: RunEvent = { step, kind: "step", data: report.data, clock: report.clock };
+  store.appendEvent(event);
+  parts.log(event);
   if (starved > 0) {
     const message = `${starved} answers were given up on, by the clock or because a reward outside failed, so the bytes of this run are not repeatable from here on`;
     store.appendEvent({ step, kind: "nonreplayable", data: { reason: "verifier-deadline", count: starved, message } });
@@ -237,7 +242,9 @@ async function evaluateNow(parts: LoopParts): Promise<number | undefined> {
   state.evaluationDue = false;
   lab.ledger.book("sampled", "evaluation", result.tokens);
   state.evaluation = result.numbers;
-  store.appendEvent({ step: state.step, kind: "evaluation", data: result.data, clock: { ms: performance.now() - start } });
+  const event: RunEvent = { step: state.step, kind: "evaluation", data: result.data, clock: { ms: performance.now() - start } };
+  store.appendEvent(event);
+  parts.log(event);
   for (const message of result.warnings) store.appendEvent({ step: state.step, kind: "warning", data: { message: `evaluation: ${message}` } });
   onProgress({ kind: "evaluation", step: state.step, ...(result.score === undefined ? {} : { score: result.score }), data: result.data });
   return result.score;

@@ -236,6 +236,7 @@ function absolute(config: TrainConfig): TrainConfig {
     ...config,
     model: resolvePath(config.model),
     out: resolvePath(config.out),
+    loggers: config.loggers.map((name) => (isModulePath(name) ? resolvePath(name) : name)),
     roles: withRoleFolders(config.roles, (model) => resolvePath(model)),
     ...(config.data === undefined ? {} : { data: withPaths(config.data, whole) }),
     ...(config.profile === undefined ? {} : { profile: { ...config.profile, file: whole(config.profile.file) } }),

@@ -15,7 +15,9 @@ import { measurePolicy } from "./evaluation.js";
 import { type Hook, hookOf } from "./hook.js";
 import type { LabParts } from "./lab.js";
 import { Ledger } from "./ledger.js";
-import { type EndReason, runLoop } from "./loop.js";
+import { type Logger, Loggers } from "./logger.js";
+import { isLogger, loggersOf } from "./loggers/catalogue.js";
+import { type EndReason, type LoopParts, runLoop } from "./loop.js";
 import { saveTokenizer } from "./model-files.js";
 import { type Given, type Plan, type Prepared, plan, prepare } from "./prepare.js";
 import type { OnProgress } from "./progress.js";
@@ -37,10 +39,16 @@ export interface TrainHooks {
   readonly methods?: readonly AnyMethod[];
 }
 
-/** The configuration of a run (docs/configuration.md), where a task or an engine may also be an object of the program. */
-export interface TrainOptions extends Omit<TrainConfigInput, "task" | "engine">, TrainHooks {
+interface Hooks extends TrainHooks {
+  /** Loggers that are objects of the program. */
+  readonly loggers: readonly Logger[];
+}
+
+/** The configuration of a run (docs/configuration.md), where a task, an engine or a logger may also be an object of the program. */
+export interface TrainOptions extends Omit<TrainConfigInput, "task" | "engine" | "loggers">, TrainHooks {
   readonly task?: TrainConfigInput["task"] | Task | (() => Task);
   readonly engine?: TrainConfigInput["engine"] | Engine;
+  readonly loggers?: readonly (string | Logger)[];
 }
 
 export interface TrainResult {
@@ -75,7 +83,7 @@ export async function train(options: TrainOptions): Promise<TrainResult> {
 }
 
 /** Goes on with a run from its last whole checkpoint. Byte-exact on the same machine and versions; says so where it is not. */
-export async function resume(folder: string, options: TrainHooks & Pick<TrainOptions, "task" | "engine"> = {}): Promise<TrainResult> {
+export async function resume(folder: string, options: TrainHooks & Pick<TrainOptions, "task" | "engine" | "loggers"> = {}): Promise<TrainResult> {
   if (typeof folder !== "string") throw notGiven("resume", folder, "the folder of a run", 'the folder, such as resume("runs/first")');
   const { run: begun, checkpoint } = RunStore.find(folder);
   const { given, hooks, input, check } = separate({ ...(begun.config as unknown as TrainOptions), ...withoutUndefined(options), out: folder });
@@ -94,12 +102,15 @@ function notGiven(place: string, value: unknown, what: string, mend: string): Co
   });
 }
 
-async function run(planned: Plan, given: Given, hooks: TrainHooks, again: { readonly step: number | undefined } | undefined): Promise<TrainResult> {
+async function run(planned: Plan, given: Given, hooks: Hooks, again: { readonly step: number | undefined } | undefined): Promise<TrainResult> {
   const onProgress = hooks.onProgress ?? (() => undefined);
+  const tell = (text: string): void => onProgress({ kind: "message", text });
+  const loggers = new Loggers(await loggersOf(planned.config.loggers, hooks.loggers, again && tell), tell);
   const prepared = await prepare(planned, given, onProgress);
   let store: RunStore | undefined;
   const close = async (): Promise<void> => {
     try {
+      await loggers.end();
       store?.close();
     } finally {
       await prepared.close();
@@ -128,8 +139,10 @@ async function run(planned: Plan, given: Given, hooks: TrainHooks, again: { read
     }
     const parts = loopParts(prepared, store, ledger, state, opened.resume !== undefined, hooks);
     if (opened.resume) await parts.ahead?.resume(storedAhead(opened.resume.state), opened.resume.ahead, state);
-    const end = await runLoop(parts);
+    const { config } = prepared;
     const reader = store.reader();
+    await loggers.begin({ folder: config.out, config: JSON.parse(JSON.stringify(config)), step: state.step }, () => reader.events());
+    const end = await runLoop({ ...parts, log: (event) => loggers.event(event) });
     const last = store.lastCheckpoint ?? 0;
     result = {
       reason: end.reason,
@@ -169,7 +182,7 @@ export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () =
 
 const compositionsOf = ({ stages, cells, further }: Prepared): readonly Composition[] => [{ stages, cells }, ...further];
 
-function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: RunState, resumed: boolean, hooks: TrainHooks): Parameters<typeof runLoop>[0] {
+function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: RunState, resumed: boolean, hooks: TrainHooks): Omit<LoopParts, "log"> {
   const { engine, config, inputs, tokenizer, judges, evaluationJudges, environment, contexts, differences, model, rules, stages, cells } = prepared;
   const { evaluation } = inputs;
   const saveRoles = saverOf(engine, prepared.roles);
@@ -253,27 +266,34 @@ function tablesOf(stages: Prepared["stages"]): Json {
 export function separate(options: TrainOptions): {
   readonly input: TrainConfigInput;
   readonly given: Given;
-  readonly hooks: TrainHooks;
+  readonly hooks: Hooks;
   /** Throws what `onProgress` has failed with. */
   readonly check: Hook["check"];
 } {
   if (typeof options !== "object" || options === null) {
     throw notGiven("train", options, "its options", 'an object, such as { model: "starter", out: "runs/first", task: "chain" }');
   }
-  const { signal, onProgress, methods, task, engine, ...rest } = options;
+  const { signal, onProgress, methods, task, engine, loggers, ...rest } = options;
   const made: unknown = typeof task === "function" ? task() : task;
   const own = isTask(made) ? made : undefined;
   const instance = isEngine(engine) ? engine : undefined;
   const hook = hookOf(onProgress);
+  const named: unknown = Array.isArray(loggers) ? loggers.filter((logger) => !isLogger(logger)) : loggers;
   const input = {
     ...rest,
+    ...(named === undefined ? {} : { loggers: named }),
     ...(own ? { task: { name: own.name, options: own.options } } : made === undefined ? {} : { task: made as TrainConfigInput["task"] }),
     ...(instance ? { engine: { name: instance.info.name === "table" ? "table" : "onnx" } } : engine === undefined ? {} : { engine }),
   } as TrainConfigInput;
   return {
     input,
     given: { ...(own ? { task: own } : {}), ...(instance ? { engine: instance } : {}), ...(methods ? { methods } : {}) },
-    hooks: { ...(signal ? { signal } : {}), onProgress: hook.call, ...(methods ? { methods } : {}) },
+    hooks: {
+      ...(signal ? { signal } : {}),
+      onProgress: hook.call,
+      ...(methods ? { methods } : {}),
+      loggers: Array.isArray(loggers) ? loggers.filter(isLogger) : [],
+    },
     check: hook.check,
   };
 }

@@ -6,9 +6,9 @@ import { type CheckpointBody, type RunFile, type RunMeta, withoutClock } from ".
 /** How many differences a message names. */
 const listed = 3;
 
-/** `run.json` without its clock and the run's own folder, which may be moved. */
+/** `run.json` without its clock, the run's own folder, which may be moved, and its loggers, which change nothing. */
 export function asBegun(run: RunFile): Json {
-  const { out: _, ...config } = run.config as { readonly [name: string]: Json };
+  const { out: _, loggers: __, ...config } = run.config as { readonly [name: string]: Json };
   return { ...withoutClock(run), config } as Json;
 }
 
