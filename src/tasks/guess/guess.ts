@@ -1,70 +1,57 @@
 /**
- * The task `guess`: find a number in a range with few guesses, each answered by `+` (it is higher) or `-` (it is lower).
- * Halving what is left finds it; the habit of the worked solutions is to go through the range one by one.
+ * The task `guess`: find the one of some listed numbers that is meant, with few guesses, each answered by `+` (it is
+ * higher) or `-` (it is lower). Halving what is left finds it; the habit of the worked solutions is to say the first number
+ * of the list, whatever was answered.
  */
 import { z } from "zod";
 import { alphabetTokenizer } from "../../core/alphabet.js";
 import { DataError } from "../../core/errors.js";
 import type { Problem } from "../../core/problem.js";
 import type { Stream } from "../../core/random.js";
-import type { Exchange, Row } from "../contract.js";
+import type { Exchange } from "../contract.js";
 import { defineTask } from "../define.js";
 
 export const guessOptions = z
   .strictObject({
-    numbers: z.int().min(2).max(1000).default(32).describe("All numbers are from 0 to one below it."),
-    min_width: z.int().min(1).max(1000).default(10).describe("Fewest numbers of a range."),
-    max_width: z.int().min(1).max(1000).default(15).describe("Most numbers of a range."),
-    guesses: z.int().min(1).max(64).default(4).describe("Guesses that one has; halving needs the logarithm of the range."),
+    numbers: z.int().min(2).max(1000).default(20).describe("All numbers are from 0 to one below it."),
+    listed: z.int().min(1).max(1000).default(7).describe("Numbers of a problem, one of which is meant."),
+    guesses: z.int().min(1).max(64).default(3).describe("Guesses that one has: 3 find one of 7 by halving."),
     habit: z
-      .strictObject({ rate: z.number().min(0).max(1).describe("Share of the guesses that are the lowest number left, each by itself.") })
+      .strictObject({ rate: z.number().min(0).max(1).describe("Share of the guesses that are the first number of the list, each by itself.") })
       .optional()
-      .describe("Worked solutions that go through the range one by one. Absent: none."),
+      .describe("Worked solutions that say the first number again and again. Absent: none."),
   })
-  .refine(({ min_width, max_width }) => max_width >= min_width, { path: ["max_width"], error: "give at least min_width" })
-  .refine(({ numbers, max_width }) => max_width <= numbers, { path: ["max_width"], error: "give at most numbers" });
+  .refine(({ numbers, listed }) => listed <= numbers, { path: ["listed"], error: "give at most numbers" });
 export type GuessOptions = z.output<typeof guessOptions>;
 
 /** The habit of a start that reinforcement can use. */
-export const oneByOne = { habit: { rate: 0.85 } } as const;
+export const overAndOver = { habit: { rate: 0.6 } } as const;
 
-interface Range {
-  readonly low: number;
-  readonly high: number;
-}
-
-/** The range of a problem of this task. Throws DataError for another problem. */
-export function rangeOf({ key, prompt }: Problem): Range {
+/** The numbers of a problem of this task, ascending. Throws DataError for another problem. */
+export function listOf({ key, prompt }: Problem): number[] {
   const text = prompt.at(-1)?.content ?? "";
-  const read = /^(\d+)-(\d+)$/.exec(text);
-  if (read === null) throw new DataError({ place: `problem ${key}`, cause: `${JSON.stringify(text)} is no range`, mend: "pose problems of the task guess" });
-  return { low: Number(read[1]), high: Number(read[2]) };
+  if (/^\d+(?: \d+)*$/.test(text)) return text.split(" ").map(Number);
+  throw new DataError({ place: `problem ${key}`, cause: `${JSON.stringify(text)} is no list of numbers`, mend: "pose problems of the task guess" });
 }
 
-/** What is left of a range after the answers to some guesses. */
-export function leftOf(range: Range, turns: readonly Exchange[]): Range {
-  return turns.reduce(({ low, high }, { action, observation }) => {
-    const guess = Number(action);
-    const answer = observation[0]?.content;
-    return { low: answer === "+" ? Math.max(low, guess + 1) : low, high: answer === "-" ? Math.min(high, guess - 1) : high };
-  }, range);
+/** What is left of a list after the answers to some guesses. */
+export function leftOf(list: readonly number[], turns: readonly Exchange[]): number[] {
+  return turns.reduce(
+    (left, { action, observation }) => {
+      const answer = observation[0]?.content;
+      return left.filter((number) => (answer === "+" ? number > Number(action) : answer === "-" ? number < Number(action) : true));
+    },
+    [...list],
+  );
 }
 
-/** A worked solution's next guess: the middle of what is left (of two, the lower), or by habit the lowest. */
+/** A worked solution's next guess: the middle of what is left (of two, the lower), or by habit the first of the list. */
 export function nextGuess(problem: Problem, turns: readonly Exchange[], random: Stream, { habit }: GuessOptions): string {
-  const { low, high } = leftOf(rangeOf(problem), turns);
+  const list = listOf(problem);
+  const left = leftOf(list, turns);
   const draws = Array.from({ length: turns.length + 1 }, () => random.next());
-  return String((draws.at(-1) as number) < (habit?.rate ?? 0) ? low : Math.floor((low + high) / 2));
-}
-
-/** All ranges with all their numbers. */
-function* rowsOf({ numbers, min_width, max_width }: GuessOptions): Generator<Row<number>> {
-  for (let width = min_width; width <= max_width; width++) {
-    for (let low = 0; low + width <= numbers; low++) {
-      const prompt = `${low}-${low + width - 1}`;
-      for (let answer = low; answer < low + width; answer++) yield { prompt, answer, key: `${prompt}=${answer}`, tags: { width } };
-    }
-  }
+  const habitual = (draws.at(-1) as number) < (habit?.rate ?? 0);
+  return String(habitual ? list[0] : left[Math.floor((left.length - 1) / 2)]);
 }
 
 /** What a game needs to know: the number, and the guesses so far. */
@@ -74,12 +61,17 @@ type State = { readonly number: number; readonly guesses: number };
 export const guess = defineTask({
   name: "guess",
   options: guessOptions,
-  rows: (options) => [...rowsOf(options)],
-  shares: { eval: 0.35, train: 0.35, warm: 0.3 },
+  draw: (random, { numbers, listed }) => {
+    const list = random
+      .shuffle(Array.from({ length: numbers }, (_, i) => i))
+      .slice(0, listed)
+      .sort((a, b) => a - b);
+    return { prompt: list.join(" "), answer: random.pick(list) };
+  },
   verify: ({ response, reference, truncated }) => !truncated && response === String(reference),
   action: nextGuess,
-  tokenizer: ({ numbers }) => alphabetTokenizer([...Array.from({ length: numbers }, (_, i) => String(i)), "+", "-", "?", "="]),
-  // A guess has two tokens, its answer three; a guess of more than one number is none, but may be said.
+  tokenizer: ({ numbers }) => alphabetTokenizer([...Array.from({ length: numbers }, (_, i) => String(i)), " ", "+", "-", "?", "="]),
+  // A guess has two tokens and its answer three; what has more tokens than three is no guess and ends the game.
   maxTokens: ({ guesses }) => 6 * guesses,
   environment: ({ guesses, numbers }) => ({
     limits: { turns: guesses, turnTokens: 3 },
