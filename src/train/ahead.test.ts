@@ -160,6 +160,16 @@ describe("a resumed run with overlap is the run that was never interrupted, byte
     }
   });
 
+  it("where an evaluation was cut short, also when the resume that makes up for it is interrupted at once", async () => {
+    const whole = await filesOf({ overlap: 2 });
+    const out = await interrupted({ overlap: 2 }, (kind, step, what) => step === 2 && kind === "await" && what === "evaluation");
+    const controller = new AbortController();
+    const again = { task: lax(), signal: controller.signal, onProgress: ({ kind }: { readonly kind: string }) => kind === "checkpoint" && controller.abort() };
+    expect(await resume(out, again)).toMatchObject({ reason: "interrupted", steps: 3 });
+    await resume(out, { task: lax() });
+    expect(differing(whole, snapshot(out))).toEqual([]);
+  });
+
   it("with several workers as one engine", async () => {
     const engine = (): Engine => new PoolEngine([new ScheduledEngine("keyed"), new TableEngine()]);
     const whole = await filesOf({ engine: engine(), overlap: 2 });
