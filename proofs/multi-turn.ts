@@ -1,0 +1,1 @@
+export { default } from "./lib/multi-turn-proof.js";
