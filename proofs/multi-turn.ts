@@ -1,1 +1,0 @@
-export { default } from "./lib/multi-turn-proof.js";
