@@ -32,6 +32,16 @@ export { anyMethod } from "./methods/catalogue.js";
 export type * from "./methods/contract.js";
 export { Credit, perGroup, rowsByGroup, rowsOf } from "./methods/credit.js";
 export { defineMethod, type MethodParts } from "./methods/define.js";
+export {
+  type AnyModule,
+  type Bench,
+  type Claim,
+  type Demonstration,
+  defineDemonstration,
+  type TrainedRun,
+  type TrainingArm,
+  type TrainingOptions,
+} from "./methods/demonstration.js";
 export { keepRows, keepTokens } from "./methods/keep.js";
 export { compose } from "./methods/resolve.js";
 export { episodesOf, returnsToGo } from "./methods/rewards.js";
