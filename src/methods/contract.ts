@@ -13,6 +13,7 @@ import type { Verdict } from "../core/verdict.js";
 import type { Capability, EngineInfo, Sample, SampleRequest, Scores, ScoreWant, Sequence, Weights, WeightsRef } from "../engine/contract.js";
 import type { TokenMask } from "../losses/aggregate.js";
 import type { Statistics, Surrogate, Term } from "../losses/contract.js";
+import type { AnswerClasses } from "../verify/contract.js";
 import type { Credit } from "./credit.js";
 
 export type { Aggregator, TokenMask } from "../losses/aggregate.js";
@@ -64,6 +65,10 @@ export interface Lab {
   readonly step: number;
   readonly settings: Settings;
   readonly problems: ProblemSource;
+  /** Whether an answer is a conversation with the task's environment. */
+  readonly conversational: boolean;
+  /** How the run's verifier tells answers apart without a reference (C17); absent where it has no such classes. */
+  readonly answers?: AnswerClasses;
   readonly engine: EngineInfo;
   /** Roles that the run has loaded (C7). `policy` is always there. */
   readonly roles: ReadonlySet<string>;
@@ -245,6 +250,11 @@ export interface Method {
   readonly writes?: readonly Note<Json>[];
   /** `reward-variance`: it filters groups whose rewards are equal; `beyond`: it learns from such groups (C20). */
   readonly signal?: "reward-variance" | "beyond";
+  /**
+   * `withheld`: neither references nor privileged data reach any slot, and no verdict is asked for in training (C17);
+   * `needed`: it reads them by another way than verdicts.
+   */
+  readonly references?: "withheld" | "needed";
   /** Refuses settings under which it cannot work, whatever other methods answer, by throwing. */
   readonly check?: (settings: Settings) => void;
   readonly slots: Slots;

@@ -1,5 +1,6 @@
 /** Log-probs under the conditions of training at the weights of the rollout (C3), for trajectories that lack them. */
 import { notesOf, restoreNotes } from "../core/note.js";
+import type { Context } from "../core/problem.js";
 import type { Conditions, Group, Trajectory } from "../core/trajectory.js";
 import type { Sequence } from "../engine/contract.js";
 import type { Lab } from "./contract.js";
@@ -31,4 +32,10 @@ export async function withOld(groups: readonly Group[], lab: Lab, needs: (trajec
 /** Whether log-probs of two kinds were computed of the same thing, so that a difference is one of precision alone. */
 export function sameConditions(a: Conditions, b: Conditions): boolean {
   return a.context === b.context && a.weights === b.weights && a.temperature === b.temperature && a.truncation === undefined && b.truncation === undefined;
+}
+
+/** Whether two contexts condition a policy alike, whatever their labels. */
+export function sameContext(a: Context, b: Context): boolean {
+  if (a === b) return true;
+  return a.ids.length === b.ids.length && a.ids.every((id, i) => id === b.ids[i]) && !a.rows && !b.rows && !a.media && !b.media;
 }

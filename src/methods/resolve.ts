@@ -136,6 +136,11 @@ function listOf<K extends StageSlot>(method: Method, slot: K): readonly Stage<St
   return stages === undefined ? [] : Array.isArray(stages) ? stages : [stages as Stage<StageSlots[K]>];
 }
 
+/** Whether the run is to hide references and privileged data from its methods, and to ask for no verdict (C17). */
+export function withholdsReferences({ methods }: Pick<Resolved, "methods">): boolean {
+  return methods.some(({ references }) => references === "withheld");
+}
+
 /** Asks every method, and every answer that runs, whether it can work under these settings; throws what the first says that cannot. */
 export function checkSettings(resolved: Resolved, settings: Settings): void {
   for (const method of resolved.methods) method.check?.(settings);
@@ -176,6 +181,15 @@ function checkConflicts(methods: readonly Method[]): void {
         data: { method: method.name, note: note.id },
       });
     }
+  }
+  const blind = methods.find((m) => m.references === "withheld");
+  const reader = methods.find((m) => m.references === "needed" || m.signal === "reward-variance");
+  if (blind && reader) {
+    throw conflict(
+      blind.name,
+      reader.name,
+      `${blind.name} withholds references, and ${reader.name} ${reader.signal ? "drops groups by their verdicts" : "reads them"}`,
+    );
   }
   const filter = methods.find((m) => m.signal === "reward-variance");
   const beyond = methods.find((m) => m.signal === "beyond");

@@ -2,8 +2,8 @@
 import { ArgumentError, DataError } from "../core/errors.js";
 import { type Batch, type Group, type Trajectory, trained } from "../core/trajectory.js";
 import type { Outcome } from "../methods/contract.js";
-import { withOld as scoreOld } from "../methods/old.js";
-import type { Resolved } from "../methods/resolve.js";
+import { sameContext, withOld as scoreOld } from "../methods/old.js";
+import { type Resolved, withholdsReferences } from "../methods/resolve.js";
 import type { StepLab } from "./lab.js";
 
 export interface CollectOptions {
@@ -45,7 +45,9 @@ export async function assemble(
   let groups = [...drawn];
   for (const stage of method.stages.enrich) if (stage.late) groups = await stage.run(groups, lab);
   const all = groups.length;
-  if (options.unscored === "drop-group") groups = groups.filter((group) => trained(group).every(({ verdict }) => verdict.kind !== "unscored"));
+  // Where references are withheld no verdict is missing: rewards come from elsewhere.
+  if (options.unscored === "drop-group" && !withholdsReferences(method))
+    groups = groups.filter((group) => trained(group).every(({ verdict }) => verdict.kind !== "unscored"));
   groups.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
   check(lab.step, groups);
   const batch = { step: lab.step, groups: await withOld(groups, labs.rollout, options.weights) };
@@ -101,13 +103,8 @@ function withOld(groups: readonly Group[], lab: StepLab, weights: string | undef
   const needs = (t: Trajectory): boolean => {
     if (t.purpose !== "train" || t.old !== undefined) return false;
     const { conditions } = t.behaviour;
-    const sameContext = t.trainedUnder === t.sampledUnder || (sameIds(t.trainedUnder.ids, t.sampledUnder.ids) && !t.trainedUnder.rows && !t.sampledUnder.rows);
     const sameWeights = weights === undefined ? t.role === "policy" : conditions.weights === weights;
-    return !sameContext || !sameWeights || conditions.temperature !== temperature || conditions.truncation !== undefined;
+    return !sameContext(t.trainedUnder, t.sampledUnder) || !sameWeights || conditions.temperature !== temperature || conditions.truncation !== undefined;
   };
   return scoreOld(groups, lab, needs);
-}
-
-function sameIds(a: Int32Array, b: Int32Array): boolean {
-  return a.length === b.length && a.every((id, i) => id === b[i]);
 }

@@ -69,24 +69,34 @@ export function verdictsOf(rows: readonly Trajectory[]): { readonly [kind: strin
 }
 
 /** What the scores of the first batch warn of, in a sentence; undefined where they vary. */
-export function firstBatchWarning(rows: readonly Trajectory[]): string | undefined {
-  const scores = rows.flatMap(({ verdict }) => rewardOf(verdict) ?? []);
+export function firstBatchWarning(c: Pick<Coefficients, "rows" | "rewards">): string | undefined {
+  const { rows } = c;
+  const scores = scoresOf(c);
   if (scores.length === 0) return `no answer of the first batch has a score (${topReason(rows)})`;
   if (scores.length < 2 || scores.some((score) => score !== scores[0])) return undefined;
   return `all ${scores.length} answers of the first batch have the score ${scores[0]}${scores[0] === 0 ? ` (${topReason(rows)})` : ""}; nothing can be learnt from equal scores`;
 }
 
 /** Why N batches in a row taught nothing, and what to do. */
-export function silenceExplained(rows: readonly Trajectory[], batches: number): string {
-  const scores = rows.flatMap(({ verdict }) => rewardOf(verdict) ?? []);
+export function silenceExplained(c: Pick<Coefficients, "rows" | "rewards">, batches: number): string {
+  const { rows } = c;
+  const scores = scoresOf(c);
   const start = `${batches === 1 ? "the only batch" : `${batches} batches in a row`} brought no signal: in every group all answers have the same score`;
   if (scores.length === 0) return `${start}, or none (${topReason(rows)}); mend the verifier or its references`;
+  if (rows.every(({ verdict }) => verdict.kind === "unscored"))
+    return `${start}; give problems on which answers differ, larger groups, or a higher temperature`;
   if (scores.every((score) => score === 1))
     return `${start}, in the last batch 1; the problems are too easy for this policy now: give harder ones, or be content`;
   if (scores.every((score) => score === 0)) {
     return `${start}, in the last batch 0 (${topReason(rows)}); the problems are too hard, or the prompt does not ask for what the verifier reads: look at the rollouts, give easier problems or larger groups`;
   }
   return `${start}; give problems that are solved sometimes, larger groups, or a higher temperature`;
+}
+
+/** The scores of a batch's answers: their verdicts', or where all lack a reference what the method made up for them. */
+function scoresOf({ rows, rewards }: Pick<Coefficients, "rows" | "rewards">): number[] {
+  const unlabelled = rows.every(({ verdict }) => verdict.kind === "unscored" && verdict.reason === "no-reference");
+  return unlabelled ? rewards.values.filter((value) => value !== undefined) : rows.flatMap(({ verdict }) => rewardOf(verdict) ?? []);
 }
 
 /** Of answers with a score where there are any: what has none does not explain the scores. */

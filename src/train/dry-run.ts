@@ -76,7 +76,8 @@ export async function dryRun(options: TrainOptions): Promise<DryRun> {
     await engine.release(forward.handle);
     const forwardMs = performance.now() - from;
     const sampleMs = sampled - start;
-    const longest = Math.max(...[...contexts.contexts.values()].map(({ ids }) => ids.length));
+    const under = [...contexts.contexts.values(), ...c.rows.map(({ sampledUnder }) => sampledUnder)];
+    const longest = Math.max(...under.map(({ ids }) => ids.length));
     const memory = await memoryOf(config, longest, roles.others);
     const result = { steps: 0, loss: 0, statistics: {}, gap, gradNorms: [], clipped: 0, tokens: 0, rows: rows.length };
     return {

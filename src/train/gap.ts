@@ -2,7 +2,7 @@
 import { type Group, type Trajectory, trained } from "../core/trajectory.js";
 import type { Scores } from "../engine/contract.js";
 import type { Lab } from "../methods/contract.js";
-import { sameConditions } from "../methods/old.js";
+import { sameConditions, sameContext } from "../methods/old.js";
 
 /** Sums over tokens that can be compared. */
 export class Gap {
@@ -13,9 +13,7 @@ export class Gap {
 
   /** Adds one trajectory: its behaviour log-probs against those of the trainer at the weights that drew it. */
   add(trajectory: Trajectory, trainer: Scores): void {
-    const { old, behaviour } = trajectory;
-    if (old !== undefined && !sameConditions(old.conditions, behaviour.conditions)) return; // sampled under other conditions than trained: nothing to compare
-    this.compare(trajectory, trainer);
+    if (comparable(trajectory)) this.compare(trajectory, trainer);
   }
 
   /** The same for log-probs that were computed under the trajectory's own context and temperature; nothing where the weights are others. */
@@ -43,16 +41,26 @@ export class Gap {
   }
 }
 
+/** Whether a trajectory was sampled under the conditions that it is trained under, so that the log-probs of its training tell of the sampler. */
+function comparable({ old, behaviour, sampledUnder, trainedUnder }: Trajectory): boolean {
+  return sameContext(sampledUnder, trainedUnder) && (old === undefined || sameConditions(old.conditions, behaviour.conditions));
+}
+
+/** The gap of a batch before its training: empty where that will tell it, else measured on one group by a pass of its own. */
+export function gapBeside(groups: readonly Group[], lab: Lab): Gap | Promise<Gap> {
+  return groups.some((group) => trained(group).some(comparable)) ? new Gap() : gapAsSampled(groups, lab);
+}
+
 /**
- * The gap of a batch that other weights are going to train: one group, the first in key order that can be compared, scored
+ * The gap of a batch that other weights are going to train, or that is trained under other contexts: one group, the first in key order that can be compared, scored
  * by the trainer under the conditions that it was sampled under.
  */
 export async function gapAsSampled(groups: readonly Group[], lab: Lab): Promise<Gap> {
-  const comparable = (group: Group): Trajectory[] =>
+  const told = (group: Group): Trajectory[] =>
     trained(group).filter(({ role, sampled, behaviour }) => role === "policy" && sampled.includes(1) && behaviour.conditions.truncation === undefined);
   const rows = [...groups]
     .sort((a, b) => (a.key < b.key ? -1 : 1))
-    .map(comparable)
+    .map(told)
     .find((some) => some.length > 0);
   const gap = new Gap();
   if (rows === undefined) return gap;

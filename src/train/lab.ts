@@ -4,16 +4,18 @@ import { type Context, type Message, type Problem, plainContext } from "../core/
 import { randomKey } from "../core/random.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { Trajectory } from "../core/trajectory.js";
-import type { Verdict } from "../core/verdict.js";
+import { unscored, type Verdict } from "../core/verdict.js";
 import type { Engine, Sample, SampleRequest, Scores, ScoreWant, Sequence, WeightsRef } from "../engine/contract.js";
 import type { Booking, Lab, ProblemSource, Request, Settings, Step } from "../methods/contract.js";
-import type { Resolved } from "../methods/resolve.js";
+import { type Resolved, withholdsReferences } from "../methods/resolve.js";
 import { coalesced, type SampleCall } from "../rollout/coalesce.js";
 import { draw } from "../rollout/draw.js";
 import type { EnvironmentHost } from "../rollout/environment.js";
 import { drawEpisodes, episodeKeys } from "../rollout/episodes.js";
 import { Rounds } from "../rollout/rounds.js";
+import type { AnswerClasses } from "../verify/contract.js";
 import type { Ledger } from "./ledger.js";
+import { withheldSource } from "./problem-source.js";
 
 /** The same for all steps of a run. */
 export interface LabParts {
@@ -26,6 +28,8 @@ export interface LabParts {
   readonly roles: ReadonlySet<string>;
   readonly seed: number;
   readonly judge: (problem: Problem, response: string, truncated: boolean) => Promise<Verdict>;
+  /** Of the verifier that judges, where it has classes. */
+  readonly answers?: AnswerClasses;
   /** Present where an answer is a conversation. */
   readonly environment?: EnvironmentHost;
   readonly ledger: Ledger;
@@ -56,12 +60,15 @@ interface Shared {
 export class StepLab implements Step {
   readonly settings: Settings;
   readonly problems: ProblemSource;
+  readonly conversational: boolean;
+  readonly answers?: AnswerClasses;
   readonly engine: Lab["engine"];
   readonly roles: ReadonlySet<string>;
   readonly policy: WeightsRef;
   readonly weights: Lab["weights"];
   readonly tokenizer: Tokenizer;
   private readonly shared: Shared;
+  private readonly withheld: boolean;
   private readonly rounds = new Rounds((requests) => this.sample(requests));
 
   constructor(
@@ -71,7 +78,10 @@ export class StepLab implements Step {
     shared?: Shared,
   ) {
     this.settings = parts.settings;
-    this.problems = parts.problems;
+    this.withheld = withholdsReferences(parts.method);
+    this.problems = this.withheld ? withheldSource(parts.problems) : parts.problems;
+    this.conversational = parts.environment !== undefined;
+    if (parts.answers) this.answers = parts.answers;
     this.engine = parts.engine.info;
     this.roles = parts.roles;
     const { ahead } = parts;
@@ -145,7 +155,12 @@ export class StepLab implements Step {
   }
 
   verify(problem: Problem, response: string): Promise<Verdict> {
-    return this.parts.judge(problem, response, false);
+    return this.judge(problem, response, false);
+  }
+
+  /** A verdict; none is asked for where the reference that it needs is withheld. */
+  private judge(problem: Problem, response: string, truncated: boolean): Promise<Verdict> {
+    return this.withheld ? Promise.resolve(unscored("no-reference")) : this.parts.judge(problem, response, truncated);
   }
 
   key(meaning: Parameters<Lab["key"]>[0]): ReturnType<Lab["key"]> {
@@ -193,7 +208,8 @@ export class StepLab implements Step {
   }
 
   async *draw(requests: readonly Request[]): AsyncGenerator<Trajectory> {
-    const { judge, policyVersion, tokenizer, environment } = this.parts;
+    const { policyVersion, tokenizer, environment } = this.parts;
+    const judge = (...asked: Parameters<LabParts["judge"]>): Promise<Verdict> => this.judge(...asked);
     const common = { step: this.step, policyVersion: policyVersion(), judge };
     const rollouts =
       environment === undefined

@@ -113,7 +113,7 @@ async function steps(parts: LoopParts): Promise<{ reason: EndReason; message: st
     const silent = state.silent >= config.limits.silent_batches;
     const due = config.checkpoint.every > 0 && state.step % config.checkpoint.every === 0;
     if (due || score !== undefined || evaluationDue(parts, state.step) || silent || signal?.aborted || isLast(parts)) await checkpoint(parts, score);
-    if (silent) return { reason: "no-signal", message: `stopped after step ${state.step}: ${silenceExplained(report.coefficients.rows, state.silent)}` };
+    if (silent) return { reason: "no-signal", message: `stopped after step ${state.step}: ${silenceExplained(report.coefficients, state.silent)}` };
     onProgress({ kind: "step", step: state.step, steps: config.steps, metrics: report.metrics, clock: report.clock });
   }
   if (state.evaluationDue) return interrupted(parts);
@@ -126,7 +126,7 @@ async function steps(parts: LoopParts): Promise<{ reason: EndReason; message: st
   if (last === undefined || state.updates > 0) return { reason: "done", message: stopped };
   const { rows } = last.coefficients;
   const reason = rows.every(({ verdict }) => verdict.kind === "unscored") ? "no-signal" : "done";
-  return { reason, message: `${stopped}, and nothing was learnt: ${silenceExplained(rows, state.step)}` };
+  return { reason, message: `${stopped}, and nothing was learnt: ${silenceExplained(last.coefficients, state.step)}` };
 }
 
 /** What clocks have decided so far: answers given up on, and steps of the environment. */
@@ -201,7 +201,7 @@ function finish(parts: LoopParts, report: StepReport, starved: number, clocked: 
     const message = `${clocked} steps of the environment were decided by the clock, so the bytes of this run are not repeatable from here on`;
     store.appendEvent({ step, kind: "nonreplayable", data: { reason: "environment-deadline", count: clocked, message } });
   }
-  const warning = step === 1 ? firstBatchWarning(report.coefficients.rows) : undefined;
+  const warning = step === 1 ? firstBatchWarning(report.coefficients) : undefined;
   if (warning !== undefined) {
     store.appendEvent({ step, kind: "warning", data: { message: warning } });
     onProgress({ kind: "message", text: warning });

@@ -1,6 +1,6 @@
 /** The problems that a run draws from: all of them as one set, or as sources that share the places of a batch. */
 import { ConfigError } from "../core/errors.js";
-import type { Problem } from "../core/problem.js";
+import { notePlace, type Problem, placeOfProblem } from "../core/problem.js";
 import type { ProblemSource } from "../methods/contract.js";
 import type { Share } from "../tasks/data.js";
 
@@ -35,4 +35,21 @@ export function problemSource({ problems, mixture, weights, batch }: SourceParts
     ...(sources && { mixture: sources }),
     ...(weights && { weights: problems.map(({ key }) => weights.get(key) ?? 1) }),
   };
+}
+
+const withoutReference = new WeakMap<Problem, Problem>();
+
+/** The same problems without their references and privileged data. */
+export function withheldSource(source: ProblemSource): ProblemSource {
+  return { ...source, get: (index) => withheld(source.get(index)) };
+}
+
+function withheld(problem: Problem): Problem {
+  const known = withoutReference.get(problem);
+  if (known !== undefined) return known;
+  const { reference, privileged: _, ...rest } = problem;
+  const hidden: Problem = Object.freeze({ ...rest, reference: { state: "withheld", version: reference.version } } satisfies Problem);
+  notePlace(hidden, placeOfProblem(problem));
+  withoutReference.set(problem, hidden);
+  return hidden;
 }

@@ -9,6 +9,7 @@ import type { Drawn } from "./ahead.js";
 import { assemble, collect } from "./collect.js";
 import type { TrainConfig } from "./config.js";
 import { metricsOf, verdictsOf } from "./diagnosis.js";
+import { gapBeside } from "./gap.js";
 import { type LabParts, StepLab } from "./lab.js";
 import type { OnProgress } from "./progress.js";
 import type { RuleOf } from "./rules.js";
@@ -66,7 +67,7 @@ export async function runStep(parts: StepParts, step: number, state: Readonly<Ru
     temperature: config.temperature,
     maxNorm: config.max_norm,
     gapLimit: config.limits.gap,
-    ...(drawn ? { gap: drawn.gap } : {}),
+    gap: drawn && drawn.lag > 0 ? drawn.gap : await gapBeside(collected.batch.groups, lab),
     rule: parts.rule,
     updates: state.updates,
     key: (epoch) => randomKey({ seed: config.seed, purpose: "minibatch", step, turn: epoch }),

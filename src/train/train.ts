@@ -9,6 +9,7 @@ import type { AnyMethod } from "../methods/catalogue.js";
 import { tableJson } from "../methods/resolve.js";
 import { isTask } from "../tasks/catalogue.js";
 import type { Task } from "../tasks/contract.js";
+import { answerClasses } from "../verify/contract.js";
 import { Ahead, type Composition, compositionOf } from "./ahead.js";
 import type { TrainConfigInput } from "./config.js";
 import { measurePolicy } from "./evaluation.js";
@@ -163,7 +164,8 @@ async function run(planned: Plan, given: Given, hooks: Hooks, again: { readonly 
 
 /** What all steps of a run share. */
 export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () => number): LabParts {
-  const { engine, tokenizer, settings, contexts, problems, loaded, judges, environment, stages, config } = prepared;
+  const { engine, tokenizer, settings, contexts, problems, loaded, judges, environment, stages, config, inputs } = prepared;
+  const answers = answerClasses(inputs.verifier);
   return {
     engine,
     tokenizer,
@@ -173,6 +175,7 @@ export function labParts(prepared: Prepared, ledger: Ledger, policyVersion: () =
     roles: loaded,
     seed: config.seed,
     judge: (problem, response, truncated) => judges.judge(problem, response, truncated),
+    ...(answers && { answers }),
     ...(environment && { environment }),
     ledger,
     method: stages[0].resolved,

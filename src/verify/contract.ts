@@ -61,6 +61,24 @@ export interface Verifier {
   extract?(response: string): string | undefined;
   /** Whether two extracted answers are the same answer. */
   same?(a: string, b: string): boolean;
+  /** Where the committed answer stands, what closes it included: first character and one past the last; undefined where there is none. */
+  locate?(response: string): Place | undefined;
+}
+
+/** A range of characters of a response. */
+export interface Place {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** How answers are told apart without a reference (C17). */
+export type AnswerClasses = Required<Pick<Verifier, "extract" | "same">> & Pick<Verifier, "locate">;
+
+/** The classes of a verifier that has them. */
+export function answerClasses(verifier: Verifier): AnswerClasses | undefined {
+  const { extract, same, locate } = verifier;
+  if (extract === undefined || same === undefined) return undefined;
+  return { extract: extract.bind(verifier), same: same.bind(verifier), ...(locate && { locate: locate.bind(verifier) }) };
 }
 
 /** Identity of a verifier with its options: name and hash. */
