@@ -2,13 +2,14 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { optionsTable } from "../src/core/option-table.js";
+import { builtInMethods } from "../src/methods/catalogue.js";
 import { methodsPage } from "../src/methods/doc.js";
 import { trainConfig } from "../src/train/config.js";
 import { repository } from "./paths.js";
 
 const page = (name: string): string => join(repository, "docs", name);
 
-writeFileSync(page("methods.md"), methodsPage());
+writeFileSync(page("methods.md"), methodsPage(await builtInMethods()));
 
 const configuration = readFileSync(page("configuration.md"), "utf8");
 const table = /^\| option \|.*\n(\|.*\n?)+/m;

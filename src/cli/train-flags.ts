@@ -3,7 +3,7 @@ import { type Command, Option } from "commander";
 import { parse } from "yaml";
 import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
-import { methodNames } from "../methods/catalogue.js";
+import { fallbackName } from "../methods/fallback.js";
 import { readConfigFile, type Written } from "../train/config-file.js";
 import { loggerNames } from "../train/loggers/catalogue.js";
 import { verifierNames } from "../verify/catalogue.js";
@@ -69,7 +69,10 @@ export function trainOptions(command: Command): Command {
       `who judges: ${verifierNames.join(", ")}, or a reward of your own: ./reward.ts, command:…, python:file.py:function, http://… (default: the task's own)`,
     )
     .option("--verifier-options <json>", "options of --verifier", jsonObject("--verifier-options"))
-    .option("--method <name>", `method: ${methodNames.join(", ")}, several as in dapo+rloo, or the path of a module that exports one (default: grpo)`)
+    .option(
+      "--method <name>",
+      `method: one of touchstone methods, several as in dapo+rloo, or the path of a module that exports one (default: ${fallbackName})`,
+    )
     .option("--method-options <json>", "options of --method; of several, each method's under its name", jsonObject("--method-options"))
     .option("--steps <count>", "batches (default: 100)", wholeNumber("--steps", 1))
     .option("--problems <count>", "problems a batch (default: 16)", wholeNumber("--problems", 1))
@@ -150,7 +153,7 @@ function pairs(flags: TrainFlags): [string[], unknown][] {
     [["data", "eval_share"], flags.evalShare],
     [["profile", "file"], flags.profile],
     [["verifier"], named(flags.verifier, flags.verifierOptions)],
-    [["method"], flags.methodOptions === undefined ? flags.method : { name: flags.method ?? "grpo", options: flags.methodOptions }],
+    [["method"], flags.methodOptions === undefined ? flags.method : { name: flags.method ?? fallbackName, options: flags.methodOptions }],
     [["steps"], flags.steps],
     [["problems"], flags.problems],
     [["group"], flags.group],

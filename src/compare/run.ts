@@ -6,6 +6,7 @@ import type { Json } from "../core/json.js";
 import { meanScores, metricsOf } from "../evaluate/metrics.js";
 import { problemSetId } from "../evaluate/samples.js";
 import { readStore } from "../evaluate/store.js";
+import { fallbackName } from "../methods/fallback.js";
 import { RunReader } from "../train/store/reader.js";
 import type { RunEvent } from "../train/store/schema.js";
 
@@ -135,7 +136,7 @@ function tokensOf(ledger: Ledger | undefined): Tokens {
 export function methodName({ method, stages }: { readonly [name: string]: unknown }): string {
   const one = (part: unknown): string => {
     if (Array.isArray(part)) return part.map(one).join("+");
-    const name = typeof part === "object" && part !== null ? String((part as { name?: unknown }).name) : String(part ?? "grpo");
+    const name = typeof part === "object" && part !== null ? String((part as { name?: unknown }).name) : String(part ?? fallbackName);
     return name
       .split("+")
       .map((each) => basename(each).replace(/\.[cm]?[jt]s$/, ""))

@@ -1,26 +1,17 @@
-/** The methods that can be named in a configuration: those that come with Touchstone, and modules of one's own by path. */
+/** The methods that can be named in a configuration: those that come with Touchstone, found by their folders, and modules of one's own by path. */
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import type { ZodType } from "zod";
 import { ConfigError, TouchstoneError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import { describeThrown, isModulePath, loadModule, moduleUrl } from "../core/load.js";
 import { parseOptions, suggestion } from "../core/options.js";
-import { cispo } from "./cispo/cispo.js";
+import { Cells } from "./cell.js";
 import type { Cell, Method, MethodModule, One, OneSlot } from "./contract.js";
-import { dapo } from "./dapo/dapo.js";
 import { checkMade, isMethodModule, whatLacks } from "./define.js";
-import { drGrpo } from "./dr-grpo/dr-grpo.js";
-import { entropyBonus } from "./entropy-bonus/entropy-bonus.js";
-import { gmpo } from "./gmpo/gmpo.js";
-import { gpg } from "./gpg/gpg.js";
-import { grpo } from "./grpo/grpo.js";
-import { gspo } from "./gspo/gspo.js";
-import { opd } from "./opd/opd.js";
-import { ppo } from "./ppo/ppo.js";
-import { reinforce } from "./reinforce/reinforce.js";
-import { reinforcePp } from "./reinforce-pp/reinforce-pp.js";
-import { rloo } from "./rloo/rloo.js";
-import { sapo } from "./sapo/sapo.js";
-import { tis } from "./tis/tis.js";
+import { fallbackName } from "./fallback.js";
+import { oneSlots } from "./resolve.js";
 
 /** A method module with its options not yet read. */
 export interface AnyMethod {
@@ -76,32 +67,75 @@ function withSet(method: Method, slots: ReadonlySet<OneSlot>): Method {
   return answers.length === 0 ? method : { ...method, slots: { ...method.slots, ...Object.fromEntries(answers) } };
 }
 
-/** All methods that come with Touchstone, in the order of the documentation: families first, what is made for composition last. */
-export const builtIn: readonly AnyMethod[] = [
-  anyMethod(grpo),
-  anyMethod(drGrpo),
-  anyMethod(dapo),
-  anyMethod(gspo),
-  anyMethod(gmpo),
-  anyMethod(cispo),
-  anyMethod(sapo),
-  anyMethod(reinforce),
-  anyMethod(rloo),
-  anyMethod(reinforcePp),
-  anyMethod(gpg),
-  anyMethod(ppo),
-  anyMethod(opd),
-  anyMethod(tis),
-  anyMethod(entropyBonus),
-];
+/** Where the folders of methods lie, and how their files end: here or, compiled, in dist. */
+const home = fileURLToPath(new URL(".", import.meta.url));
+const extensions = import.meta.url.endsWith(".ts") ? [".ts"] : [".js"];
 
-/** Names of all methods. */
-export const methodNames: readonly string[] = builtIn.map(({ name }) => name);
+/** A folder of `src/methods`, or of a folder of one's own that is laid out alike. */
+export interface MethodFolder {
+  readonly name: string;
+  /** `NAME/NAME.ts`; absent: the folder has a demonstration and no method. */
+  readonly module?: string;
+  readonly demonstration?: string;
+}
+
+/** The method folders in a folder, by name: those that hold a file of their own name, or a demonstration. */
+export function methodFolders(folder: string = home): MethodFolder[] {
+  const endings = folder === home ? extensions : [".ts", ".js", ".mts", ".mjs"];
+  const file = (name: string, stem: string): string | undefined =>
+    endings.map((ending) => join(folder, name, `${stem}${ending}`)).find((path) => existsSync(path));
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => ({ name, module: file(name, name), demonstration: file(name, "demonstration") }))
+    .filter(({ module, demonstration }) => module !== undefined || demonstration !== undefined)
+    .sort((a, b) => (a.name < b.name ? -1 : 1)) as MethodFolder[];
+}
+
+/** Names of the methods that come with Touchstone. */
+export const methodNames: readonly string[] = methodFolders().flatMap(({ name, module }) => (module === undefined ? [] : [name]));
+
+/** The method of a folder: the export of its file that bears the folder's name. Throws ConfigError where there is none. */
+export async function methodOf({ name, module }: MethodFolder & { readonly module: string }): Promise<AnyMethod> {
+  const exports = Object.values(await loadModule(pathToFileURL(module).href));
+  const found = exports.find((value) => isMethodModule(value) && value.name === name);
+  if (isMethodModule(found)) return anyMethod(found);
+  const [near] = exports.filter(isMethodModule);
+  const cause = near ? `its method is named ${near.name}, and its folder ${name}` : "it exports no method";
+  throw new ConfigError({ place: module, cause, mend: "export a method with the name of the folder" });
+}
+
+/** All methods that come with Touchstone, in the order of the documentation: families first, then what only adds to others, then papers by number. */
+export async function builtInMethods(): Promise<readonly AnyMethod[]> {
+  return inOrder(await Promise.all(methodNames.map((name) => namedMethod(name))));
+}
+
+/** The order of the documentation; the fallback comes first. */
+export function inOrder(methods: readonly AnyMethod[]): AnyMethod[] {
+  const rank = (method: AnyMethod): string => {
+    const paper = paperId(method.paper);
+    if (paper !== undefined) return `3 ${paper}`;
+    const answers = oneSlots.some((slot) => withDefaults(method).slots[slot] !== undefined);
+    return `${method.name === fallbackName ? 0 : answers ? 1 : 2} ${method.name}`;
+  };
+  const ranks = new Map(methods.map((method) => [method, rank(method)]));
+  return [...methods].sort((a, b) => ((ranks.get(a) as string) < (ranks.get(b) as string) ? -1 : 1));
+}
+
+/** `P06` of "P06 HISPO, arXiv 2609.15471": the number under which a paper is listed; undefined where there is none. */
+export function paperId(paper: string): string | undefined {
+  return /^P\d\d\b/.exec(paper)?.[0];
+}
+
+/** A method with its defaults. */
+export function withDefaults(method: AnyMethod): Method {
+  const cells = new Cells();
+  return method.make({}, cells.cell.bind(cells), `method ${method.name}`).method;
+}
 
 /** A method by name; throws ConfigError for an unknown one. */
-export function namedMethod(name: string, place = "method"): AnyMethod {
-  const found = builtIn.find((method) => method.name === name);
-  if (found) return found;
+export async function namedMethod(name: string, place = "method"): Promise<AnyMethod> {
+  const found = methodFolders().find((folder) => folder.name === name && folder.module !== undefined);
+  if (found) return methodOf(found as MethodFolder & { readonly module: string });
   throw new ConfigError({
     place,
     cause: `there is no method "${name}"`,
@@ -111,8 +145,9 @@ export function namedMethod(name: string, place = "method"): AnyMethod {
 
 /** A method by name, or the default export of a module by path. `folder`: where a relative path begins. */
 export async function methodFrom(name: string, folder = ".", place = "method"): Promise<AnyMethod> {
-  if (builtIn.some((method) => method.name === name) || !isModulePath(name)) return namedMethod(name, place);
-  const exported = (await loadModule(moduleUrl(name, folder, place))).default;
+  if (methodNames.includes(name) || !isModulePath(name)) return namedMethod(name, place);
+  const url = moduleUrl(name, folder, place);
+  const exported = (await loadModule(url)).default;
   const here = `${place} ${name}`;
   if (!isMethodModule(exported)) throw new ConfigError({ place: here, cause: whatLacks(exported), mend: "write `export default defineMethod({ … })`" });
   if (methodNames.includes(exported.name)) {

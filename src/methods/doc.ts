@@ -1,8 +1,7 @@
 /** docs/methods.md: every method with its slots, options and source, and which of them clash. Made from the modules, so that it cannot lag behind. */
 import { ConfigError } from "../core/errors.js";
 import { optionsTable } from "../core/option-table.js";
-import { type AnyMethod, builtIn } from "./catalogue.js";
-import { Cells } from "./cell.js";
+import { type AnyMethod, withDefaults } from "./catalogue.js";
 import type { Method, Need } from "./contract.js";
 import { compose, oneSlots, resolve, type TableRow, tableOf } from "./resolve.js";
 
@@ -10,12 +9,6 @@ import { compose, oneSlots, resolve, type TableRow, tableOf } from "./resolve.js
 export interface Clash {
   readonly pair: readonly [string, string];
   readonly why: string;
-}
-
-/** A method with its defaults. */
-export function withDefaults(method: AnyMethod): Method {
-  const cells = new Cells();
-  return method.make({}, cells.cell.bind(cells), `method ${method.name}`).method;
 }
 
 /** All pairs, in the order of the list. */
@@ -37,7 +30,7 @@ export function clashes(methods: readonly Method[], fallback: Method): Clash[] {
 }
 
 /** The whole page. */
-export function methodsPage(list: readonly AnyMethod[] = builtIn): string {
+export function methodsPage(list: readonly AnyMethod[]): string {
   const methods = list.map(withDefaults);
   const fallback = methods[0] as Method;
   const refused = clashes(methods, fallback);

@@ -10,14 +10,15 @@ import { TableEngine } from "../engine/table/engine.js";
 import { clip } from "../losses/clip.js";
 import { RunReader } from "../train/store/reader.js";
 import { type TrainOptions, train } from "../train/train.js";
-import { anyMethod, builtIn } from "./catalogue.js";
+import { anyMethod, builtInMethods, withDefaults } from "./catalogue.js";
 import type { Method, MethodModule } from "./contract.js";
 import type { Credit } from "./credit.js";
 import { defineMethod } from "./define.js";
-import { clashes, pairsOf, withDefaults } from "./doc.js";
+import { clashes, pairsOf } from "./doc.js";
 import { keepTokens } from "./keep.js";
 import { compose, resolve, tableOf } from "./resolve.js";
 
+const builtIn = await builtInMethods();
 const methods = builtIn.map(withDefaults);
 const fallback = methods[0] as Method;
 const refused = clashes(methods, fallback);

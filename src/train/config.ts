@@ -1,6 +1,7 @@
 /** The configuration of a training run: strict, each option with its default. */
 import { z } from "zod";
 import { temperatures } from "../engine/contract.js";
+import { fallbackName } from "../methods/fallback.js";
 import { dataOptions } from "../tasks/data-options.js";
 import { rolesOption } from "./role-options.js";
 import { json } from "./store/schema.js";
@@ -19,12 +20,12 @@ const mostThreads = 256;
 const named = z.strictObject({ name: z.string().min(1), options: z.record(z.string(), json).default({}) });
 /** A name, or a name with options. */
 const part = z.union([z.string().min(1), named]);
-const method = z.union([z.string().min(1), named.extend({ name: z.string().min(1).default("grpo") })]);
+const method = z.union([z.string().min(1), named.extend({ name: z.string().min(1).default(fallbackName) })]);
 
 const methods = z.union([method, z.array(method).min(1)]);
 
 const stage = z.strictObject({
-  method: methods.default("grpo"),
+  method: methods.default(fallbackName),
   steps: count.optional(),
   until: z
     .strictObject({ metric: z.string().min(1), at_least: z.number().optional(), at_most: z.number().optional() })
@@ -102,7 +103,7 @@ export const trainConfig = z.strictObject({
   method: methods
     .optional()
     .describe(
-      "A method by name or by the path of a module, or several to be composed, as dapo+rloo or in a list (methods.md); absent: grpo, unless there are stages.",
+      `A method by name or by the path of a module, or several to be composed, as dapo+rloo or in a list (methods.md); absent: ${fallbackName}, unless there are stages.`,
     ),
   stages: z
     .array(stage)

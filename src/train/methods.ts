@@ -7,7 +7,7 @@ import { programHash } from "../core/program.js";
 import { type AnyMethod, anyMethod, methodFrom } from "../methods/catalogue.js";
 import type { Cells } from "../methods/cell.js";
 import type { Method, PlanStage } from "../methods/contract.js";
-import { grpo } from "../methods/grpo/grpo.js";
+import { fallback as fallbackModule, fallbackName } from "../methods/fallback.js";
 import { compose, type Resolved, resolve } from "../methods/resolve.js";
 import { endOf, stages } from "../methods/stages.js";
 import { type Part, partOf, type TrainConfig } from "./config.js";
@@ -91,7 +91,7 @@ export function withStagePaths(list: unknown, path: (path: string) => string): u
 /** Loads and composes what a configuration names. `own`: what the user set under other options, as a method. Throws ConfigError that names both sides of a conflict. */
 export async function methodsOf(config: TrainConfig, given: readonly AnyMethod[], cells: Cells, own: Method | undefined): Promise<Methods> {
   const cell = cells.cell.bind(cells);
-  const fallback = anyMethod(grpo).make({}, cell, "method grpo").method;
+  const fallback = anyMethod(fallbackModule).make({}, cell, `method ${fallbackName}`).method;
   const files: { [path: string]: string } = {};
   const composed = async (method: MethodConfig, place: string): Promise<{ resolved: Resolved; method: Method; uses: MethodUse[] }> => {
     const parts: Method[] = [];
@@ -107,7 +107,7 @@ export async function methodsOf(config: TrainConfig, given: readonly AnyMethod[]
     return { resolved: resolve(whole, fallback), method: whole, uses };
   };
   if (config.stages === undefined) {
-    const { resolved, method, uses } = await composed(config.method ?? "grpo", "method");
+    const { resolved, method, uses } = await composed(config.method ?? fallbackName, "method");
     // A path with a + would be taken for two methods, were it not in a list.
     const [first] = uses;
     const alone = uses.length === 1 && first !== undefined && !first.name.includes("+");
