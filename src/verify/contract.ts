@@ -62,11 +62,11 @@ export interface Verifier {
   /** Whether two extracted answers are the same answer. */
   same?(a: string, b: string): boolean;
   /** Where the committed answer stands, what closes it included: first character and one past the last; undefined where there is none. */
-  locate?(response: string): Place | undefined;
+  locate?(response: string): AnswerRange | undefined;
 }
 
 /** A range of characters of a response. */
-export interface Place {
+export interface AnswerRange {
   readonly start: number;
   readonly end: number;
 }

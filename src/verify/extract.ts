@@ -1,6 +1,6 @@
 /** Where an answer stands in a response: rules that several verifiers share. Each rule finds what was committed, or says why not. */
 import { z } from "zod";
-import type { RejectReason } from "./contract.js";
+import type { AnswerRange, RejectReason } from "./contract.js";
 
 /** Rules that end in a piece of text. */
 export const placeSchema = z.union([
@@ -41,6 +41,17 @@ export function commitments(text: string, place: Place): Commitment[] | RejectRe
   if (typeof found === "string") return found;
   const filled = found.filter((commitment) => commitment.text.trim() !== "");
   return filled.length === 0 ? "no-answer" : filled;
+}
+
+/** Where the last commitment of a response stands, white space at its ends aside, and what closes it included; undefined without one. */
+export function lastPlace(response: string, thinking: Thinking, place: Place): AnswerRange | undefined {
+  const answer = afterThinking(response, thinking);
+  const found = answer === undefined ? "unfinished-thinking" : commitments(answer, place);
+  if (answer === undefined || typeof found === "string") return undefined;
+  const { start, text, rest } = found.at(-1) as Commitment;
+  const from = response.length - answer.length + start + (text.length - text.trimStart().length);
+  const closed = place === "boxed" || (typeof place === "object" && "between" in place);
+  return { start: from, end: closed ? response.length - rest.length : from + text.trim().length };
 }
 
 function find(text: string, place: Place): Commitment[] | RejectReason {

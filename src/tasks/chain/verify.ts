@@ -20,6 +20,10 @@ export function chainVerifier(modulus: number): Verifier {
     verify: (input) => verdictOf(input, modulus),
     extract: answerOf,
     same: (a, b) => a === b,
+    locate: (response) => {
+      const answer = answerOf(response);
+      return answer === undefined ? undefined : { start: response.length - answer.length, end: response.length };
+    },
   };
 }
 

@@ -4,7 +4,7 @@ import type { Json } from "../../core/json.js";
 import { parseOptions } from "../../core/options.js";
 import { accept, type Verdict } from "../../core/verdict.js";
 import { type RejectReason, rejectFor, type Verifier } from "../contract.js";
-import { afterThinking, type Commitment, commitments, isCorrected, isRetracted, placeSchema, thinkingSchema } from "../extract.js";
+import { afterThinking, type Commitment, commitments, isCorrected, isRetracted, lastPlace, placeSchema, thinkingSchema } from "../extract.js";
 
 export const exactOptions = z.strictObject({
   from: placeSchema.default("whole").describe("Where the answer stands."),
@@ -45,6 +45,7 @@ export function exact(options: z.input<typeof exactOptions> = {}): Verifier {
       return "reason" in found ? undefined : found.text;
     },
     same: (a, b) => a === b,
+    ...(resolved.from === "whole" ? {} : { locate: (response: string) => lastPlace(response, resolved.thinking, resolved.from) }),
   };
 }
 

@@ -10,8 +10,8 @@ import { z } from "zod";
 import type { Json } from "../../core/json.js";
 import { parseOptions } from "../../core/options.js";
 import { accept, type Verdict } from "../../core/verdict.js";
-import { type RejectReason, rejectFor, type Verifier } from "../contract.js";
-import { afterThinking, commitments, isCorrected, isRetracted, type Place, placeSchema, thinkingSchema } from "../extract.js";
+import { type AnswerRange, type RejectReason, rejectFor, type Verifier } from "../contract.js";
+import { afterThinking, commitments, isCorrected, isRetracted, lastPlace, type Place, placeSchema, thinkingSchema } from "../extract.js";
 import { type Rational, rationalFromText, rationalText, readDecimal, within } from "./rational.js";
 import { lastNumbers, type NumberAt, numbersIn, plainText, type Signs } from "./read.js";
 
@@ -67,6 +67,7 @@ export function number(options: z.input<typeof numberOptions> = {}): Verifier {
       return typeof value === "string" ? undefined : rationalText(value);
     },
     same: (a, b) => within(rationalFromText(a), rationalFromText(b), tolerance),
+    ...(resolved.from === "whole" ? {} : { locate: (response: string) => locate(response, resolved) }),
   };
 }
 
@@ -75,6 +76,21 @@ interface Committed {
   readonly value: Rational | RejectReason;
   readonly text?: string;
   readonly atEnd?: boolean;
+}
+
+function locate(response: string, options: NumberOptions): AnswerRange | undefined {
+  const { from, thinking } = options;
+  if (from !== "last-number") return lastPlace(response, thinking, from);
+  const answer = afterThinking(response, thinking);
+  if (answer === undefined) return undefined;
+  const offset = response.length - answer.length;
+  if (plainText(answer) === answer) {
+    const { last } = lastNumbers(answer, options);
+    return last && { start: offset + last.start, end: offset + last.end };
+  }
+  // Spellings were made one, which moves positions: the last word with a digit then counts as a whole.
+  const word = [...answer.matchAll(/\S*\d\S*/g)].at(-1);
+  return word && { start: offset + word.index, end: offset + word.index + word[0].length };
 }
 
 function commit(response: string, options: NumberOptions): Committed {
