@@ -11,7 +11,7 @@ const example: Demonstration = {
   arms: { grpo: {}, gspo: { method: gspo }, narrow: { method: { module: gspo, options: { clip_high: 1e-4 } } } },
   metrics: {
     "pass@8": { kind: "pass", k: 8, samples: 16, problems: 300 },
-    "clipped tokens": { kind: "training", metric: "loss.clip_fraction", last: 20 },
+    "clipped tokens": { kind: "training", metric: "clip_high", last: 20 },
   },
   claims: { coverage: { kind: "above", metric: "pass@8", arm: "gspo", than: "grpo" } },
   quick: { options: { steps: 4 }, heldout: { problems: 20 } },

@@ -9,6 +9,7 @@ import type { Json } from "../core/json.js";
 import { suggestion } from "../core/options.js";
 import type { Problem } from "../core/problem.js";
 import type { Tokenizer } from "../core/tokenizer.js";
+import type { Group, Trajectory } from "../core/trajectory.js";
 import type { Engine } from "../engine/contract.js";
 import type { Async, MethodModule } from "./contract.js";
 
@@ -115,6 +116,16 @@ export type Claim = { readonly about?: string } & (
   | { readonly kind: "atLeastRatio" | "atMostRatio"; readonly ratio: number; readonly metric: string; readonly arm: string; readonly than: string }
 );
 
+/** One group of a finished run. */
+export interface StoredAnswers {
+  readonly group: Group;
+  readonly rollouts: readonly {
+    readonly trajectory: Trajectory;
+    readonly numbers: { readonly [name: string]: number | null };
+    readonly columns: { readonly [name: string]: Float64Array };
+  }[];
+}
+
 /** A finished training run, from its folder. */
 export interface TrainedRun {
   readonly folder: string;
@@ -125,8 +136,8 @@ export interface TrainedRun {
   series(metric: string): readonly { readonly step: number; readonly value: number }[];
   /** Held-out scores while it trained. */
   readonly evaluations: readonly { readonly step: number; readonly value: number }[];
-  /** Stored rollouts of the steps, as the files of the run have them. */
-  rollouts(): Iterable<{ readonly [field: string]: Json }>;
+  /** The groups of a step as they were stored, with the numbers (reward, advantage) and columns (coefficients after each stage) of each trajectory. */
+  groups(step: number): Promise<readonly StoredAnswers[]>;
   /** Held-out answers of its last policy. */
   measure(heldout: Heldout): Promise<Answers>;
 }
