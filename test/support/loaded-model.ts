@@ -1,5 +1,7 @@
 /** A fixture model loaded into the embedded engine, with the numbers that a plain float64 transformer computed (test/fixtures/README.md). */
-import { readFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "vitest";
 import { plainContext } from "../../src/core/problem.js";
 import type { Derivatives, Scores, Sequence, Targets, TensorValue } from "../../src/engine/contract.js";
@@ -38,16 +40,35 @@ export interface FixtureModel {
   readonly expected: string;
   /** Whether they hold more than log-probs and the gradient of one loss. */
   readonly full: boolean;
+  /** Of llama-rope: the configuration in place of its own. */
+  readonly config?: string;
 }
 
 export const fixtureModels: readonly FixtureModel[] = [
   { folder: "llama-tied", expected: "expected", full: true },
   { folder: "smollm", expected: "expected", full: true },
-  { folder: "llama-rope", expected: "expected.default", full: false },
+  { folder: "qwen2", expected: "expected", full: true },
+  { folder: "qwen3", expected: "expected", full: true },
+  { folder: "qwen3-bf16-sharded", expected: "expected", full: false },
+  { folder: "llama-f16", expected: "expected", full: false },
+  ...["default", "linear", "yarn", "yarn-untruncated", "llama3"].map((kind) => ({
+    folder: "llama-rope",
+    expected: `expected.${kind}`,
+    full: false,
+    config: `configs/${kind}.json`,
+  })),
 ];
 
 /** A loss of what forward returned, with its derivatives. */
 export type FixtureLoss = (scores: readonly Scores[]) => { readonly value: number; readonly derivatives: readonly Derivatives[] };
+
+/** A folder with the weights of a model and another configuration of its folder. */
+export function withConfig(path: string, config: string): string {
+  const folder = mkdtempSync(join(tmpdir(), "fixture-"));
+  for (const name of ["model.safetensors", "generation_config.json"]) copyFileSync(join(path, name), join(folder, name));
+  copyFileSync(join(path, config), join(folder, "config.json"));
+  return folder;
+}
 
 export class Fixture {
   private constructor(
@@ -60,12 +81,17 @@ export class Fixture {
   ) {}
 
   /** Loads the model as the role `policy`, with the snapshot `start` of its weights. */
-  static async open({ folder, expected: name, full }: FixtureModel): Promise<Fixture> {
+  static async open({ folder, expected: name, full, config }: FixtureModel): Promise<Fixture> {
     const path = fixture("models", folder);
     const expected = JSON.parse(readFileSync(`${path}/${name}.json`, "utf8")) as Expected;
     const arrays = await SafetensorsFile.open(`${path}/${name}.safetensors`);
     const engine = await OnnxEngine.create({ threads: 1 });
-    const info = await engine.weights.load({ role: "policy", source: { from: "folder", path }, trainable: true, ...(full ? { valueHead: true } : {}) });
+    const info = await engine.weights.load({
+      role: "policy",
+      source: { from: "folder", path: config === undefined ? path : withConfig(path, config) },
+      trainable: true,
+      ...(full ? { valueHead: true } : {}),
+    });
     await engine.weights.snapshot("policy", "start");
     return new Fixture(
       path,

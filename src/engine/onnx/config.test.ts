@@ -54,15 +54,24 @@ describe("parseModelConfig", () => {
     expect(config).not.toHaveProperty("bosId");
   });
 
-  it.each(["linear", "dynamic", "yarn", "yarn-untruncated", "llama3"])("refuses the rotary embedding of %s by its name, in both spellings", (kind) => {
-    const name = kind === "yarn-untruncated" ? "yarn" : kind;
-    for (const file of [`${kind}.json`, `${kind}.old.json`]) {
-      expect(() => parseModelConfig(json("llama-rope", "configs", file), file)).toThrow(new RegExp(`rotary embedding "${name}" is not known`));
-    }
+  it.each(["linear", "dynamic", "yarn", "yarn-untruncated", "llama3"])("reads the rotary embedding of %s alike in both spellings", (kind) => {
+    const newer = parseModelConfig(json("llama-rope", "configs", `${kind}.json`), "a");
+    expect(newer.rope.kind).toBe(kind.split("-")[0]);
+    expect(parseModelConfig(json("llama-rope", "configs", `${kind}.old.json`), "b")).toEqual(newer);
+    expect(parseModelConfig(toHuggingFaceConfig(newer), "c").rope).toEqual(newer.rope);
+  });
+
+  it.each(["qwen2", "qwen3"])("reads %s with what sets it apart", (family) => {
+    const config = parseModelConfig(json(family, "config.json"), "a");
+    expect(config).toMatchObject({ family, attentionBias: family === "qwen2", qkNorm: family === "qwen3", headDim: family === "qwen2" ? 14 : 16 });
   });
 
   const faults: [what: string, change: Fields, says: RegExp][] = [
-    ["an unknown architecture", { architectures: ["MambaForCausalLM"] }, /the architecture MambaForCausalLM is not known; use a model of LlamaForCausalLM/],
+    [
+      "an unknown architecture",
+      { architectures: ["MambaForCausalLM"] },
+      /the architecture MambaForCausalLM is not known; use a model of LlamaForCausalLM, Qwen2ForCausalLM, Qwen3ForCausalLM/,
+    ],
     ["an unknown model type", { architectures: null, model_type: "rwkv" }, /the architecture rwkv is not known/],
     ["a missing size", { hidden_size: null }, /hidden_size is missing/],
     ["a size that is no number", { hidden_size: "48" }, /hidden_size is "48"; give a positive number/],
@@ -95,7 +104,7 @@ describe("parseModelConfig", () => {
 });
 
 describe("writing a configuration", () => {
-  it.each(["llama-tied", "smollm", "llama-rope", "llama-f16"])("of %s is read back as it was", (folder) => {
+  it.each(["llama-tied", "smollm", "llama-rope", "llama-f16", "qwen2", "qwen3", "qwen3-bf16-sharded"])("of %s is read back as it was", (folder) => {
     const generation = json(folder, "generation_config.json");
     const config = withGeneration(parseModelConfig(json(folder, "config.json"), "a"), generation, "b");
     expect(config).toMatchObject({ eosIds: [2, 3], bosId: 1, padId: 0 });

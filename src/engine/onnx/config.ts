@@ -2,6 +2,8 @@
 
 import { ModelError } from "../../core/errors.js";
 import type { Json } from "../../core/json.js";
+import { type Reader, reader } from "./fields.js";
+import { type Rope, ropeFields, ropeOf } from "./rope.js";
 
 /** Everything that decides a decoder's graph and the shapes of its weights. */
 export interface DecoderConfig {
@@ -17,7 +19,7 @@ export interface DecoderConfig {
   readonly mlp: number;
   readonly vocabulary: number;
   readonly ropeTheta: number;
-  readonly rope: { readonly kind: "default" };
+  readonly rope: Rope;
   readonly rmsEpsilon: number;
   /** The head is the embedding table. */
   readonly tied: boolean;
@@ -44,6 +46,8 @@ interface Architecture {
 /** What can be loaded, by the name in `architectures`. */
 const architectures: { readonly [name: string]: Architecture } = {
   LlamaForCausalLM: { family: "llama", modelType: "llama", attentionBias: false, qkNorm: false },
+  Qwen2ForCausalLM: { family: "qwen2", modelType: "qwen2", attentionBias: true, qkNorm: false },
+  Qwen3ForCausalLM: { family: "qwen3", modelType: "qwen3", attentionBias: false, qkNorm: true },
 };
 
 /** Settings that change the network, with the one value that the graphs here have. */
@@ -54,63 +58,8 @@ const required: readonly (readonly [key: string, value: Json, meaning: string])[
   ["rope_interleaved", false, "rotary halves side by side"],
   ["partial_rotary_factor", 1, "rotation of whole heads"],
   ["quantization_config", null, "plain weights"],
+  ["use_sliding_window", false, "attention to all tokens before"],
 ];
-
-type Fields = { readonly [key: string]: Json };
-
-class Reader {
-  constructor(
-    readonly fields: Fields,
-    readonly place: string,
-  ) {}
-
-  fail(cause: string, mend: string): never {
-    throw new ModelError({ place: this.place, cause, mend });
-  }
-
-  /** A field that is present and not null. */
-  has(key: string): boolean {
-    return this.fields[key] !== undefined && this.fields[key] !== null;
-  }
-
-  number(key: string, fallback?: number): number {
-    const value = this.has(key) ? this.fields[key] : fallback;
-    if (value === undefined) this.fail(`${key} is missing`, "take the config.json that belongs to the weights");
-    if (typeof value !== "number" || !Number.isFinite(value) || value <= 0) this.fail(`${key} is ${JSON.stringify(value)}`, "give a positive number");
-    return value;
-  }
-
-  count(key: string, fallback?: number): number {
-    const value = this.number(key, fallback);
-    if (!Number.isSafeInteger(value)) this.fail(`${key} is ${value}`, "give a whole number");
-    return value;
-  }
-
-  flag(key: string, fallback: boolean): boolean {
-    const value = this.has(key) ? this.fields[key] : fallback;
-    if (typeof value !== "boolean") this.fail(`${key} is ${JSON.stringify(value)}`, "give true or false");
-    return value;
-  }
-
-  /** Token ids: a number, several, or none. */
-  ids(key: string, vocabulary: number): number[] {
-    const value = this.fields[key] ?? [];
-    const list = Array.isArray(value) ? (value as readonly Json[]) : [value as Json];
-    return list.map((id) => {
-      if (!Number.isSafeInteger(id) || (id as number) < 0 || (id as number) >= vocabulary) {
-        this.fail(`${key} has ${JSON.stringify(id)}, outside the vocabulary of ${vocabulary}`, "give ids of the vocabulary");
-      }
-      return id as number;
-    });
-  }
-}
-
-function reader(json: Json, place: string): Reader {
-  if (json === null || typeof json !== "object" || Array.isArray(json)) {
-    throw new ModelError({ place, cause: "it is not a JSON object", mend: "take the config.json that belongs to the weights" });
-  }
-  return new Reader(json as Fields, place);
-}
 
 /**
  * Reads the content of a config.json; `place` names it in errors. Refuses with a ModelError, by name, what would change
@@ -123,6 +72,9 @@ export function parseModelConfig(json: Json, place: string): DecoderConfig {
     if (r.has(key) && r.fields[key] !== value)
       r.fail(`${key} is ${JSON.stringify(r.fields[key])}`, `use a model with ${meaning} (${key}: ${JSON.stringify(value)})`);
   }
+  const types = r.fields.layer_types;
+  const other = Array.isArray(types) ? (types as readonly Json[]).find((type) => type !== "full_attention") : undefined;
+  if (other !== undefined) r.fail(`layer_types has ${JSON.stringify(other)}`, "use a model whose layers all attend to all tokens before (full_attention)");
   const width = r.count("hidden_size");
   const heads = r.count("num_attention_heads");
   const kvHeads = r.count("num_key_value_heads", heads);
@@ -143,7 +95,7 @@ export function parseModelConfig(json: Json, place: string): DecoderConfig {
     headDim,
     mlp: r.count("intermediate_size"),
     vocabulary,
-    ...rotation(r),
+    ...ropeOf(r),
     rmsEpsilon: r.number("rms_norm_eps", 1e-6),
     tied: r.flag("tie_word_embeddings", false),
     maxPositions: r.count("max_position_embeddings"),
@@ -163,15 +115,6 @@ function architectureOf(r: Reader): Architecture {
   const name = names.length > 0 ? String(names[0]) : (byType ?? String(r.fields.model_type ?? "none"));
   if (!Object.hasOwn(architectures, name)) r.fail(`the architecture ${name} is not known`, `use a model of ${Object.keys(architectures).join(", ")}`);
   return architectures[name];
-}
-
-/** `rope_parameters` (newer) or `rope_theta` and `rope_scaling` with `rope_type` or `type` (older). */
-function rotation(r: Reader): Pick<DecoderConfig, "rope" | "ropeTheta"> {
-  const key = r.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
-  const inner = reader(r.fields[key] ?? {}, `${r.place}, ${key}`);
-  const kind = inner.fields.rope_type ?? inner.fields.type ?? "default";
-  if (kind !== "default") inner.fail(`the rotary embedding ${JSON.stringify(kind)} is not known`, "use a model with the default one");
-  return { rope: { kind: "default" }, ropeTheta: inner.has("rope_theta") ? inner.number("rope_theta") : r.number("rope_theta", 10000) };
 }
 
 /** Takes the token ids of generation_config.json where it names them: it may list more than one id that ends a text. */
@@ -209,9 +152,9 @@ export function toHuggingFaceConfig(config: DecoderConfig): { [key: string]: Jso
     hidden_act: "silu",
     max_position_embeddings: config.maxPositions,
     rms_norm_eps: config.rmsEpsilon,
-    rope_theta: config.ropeTheta,
-    rope_scaling: null,
-    attention_bias: config.attentionBias,
+    ...ropeFields(config),
+    // Biases on q, k and v alone are the family's own; the key would ask for one on the output too.
+    attention_bias: false,
     attention_dropout: 0,
     mlp_bias: false,
     tie_word_embeddings: config.tied,

@@ -6,7 +6,7 @@
  */
 import type { DecoderConfig } from "./config.js";
 import { Graph, type Value } from "./graph.js";
-import { layerShapes, layerWeights } from "./layer.js";
+import { headNormed, type LayerInputs, layerShapes, layerWeights, projected } from "./layer.js";
 import { add, linear, matmul, mul, rmsNorm, rotary, silu } from "./ops.js";
 
 /** The name under which layer i's weight is fed. */
@@ -28,15 +28,14 @@ export function decodeGraph(c: DecoderConfig): Uint8Array {
   const shapes = layerShapes(c);
   const reshaped = (t: Value, dims: readonly number[]) => g.apply("Reshape", [t, g.ints(dims)]);
   for (let i = 0; i < c.layers; i++) {
-    const w = Object.fromEntries(layerWeights.map((name) => [name, g.input(fed(i, name), "float32", shapes[name])])) as {
-      [name in (typeof layerWeights)[number]]: Value;
-    };
+    const w = Object.fromEntries(layerWeights(c).map((name) => [name, g.input(fed(i, name), "float32", shapes[name])])) as Required<LayerInputs>;
+    const heads = (normed: Value, n: number, name: "q" | "k"): Value => headNormed(g, c, reshaped(projected(g, c, normed, w, name), [-1, n, 1, D]), w, name);
     const pastK = g.input(`pastK_${i}`, "float32", ["R", K, "S", D]);
     const pastV = g.input(`pastV_${i}`, "float32", ["R", K, "S", D]);
     const normed = rmsNorm(g, x, w.norm1, c.rmsEpsilon);
-    const q = reshaped(rotary(g, reshaped(linear(g, normed, w.q), [-1, H, 1, D]), positions, cos, sin), [-1, K, H / K, D]);
-    const k = rotary(g, reshaped(linear(g, normed, w.k), [-1, K, 1, D]), positions, cos, sin);
-    const v = reshaped(linear(g, normed, w.v), [-1, K, 1, D]);
+    const q = reshaped(rotary(g, heads(normed, H, "q"), positions, cos, sin), [-1, K, H / K, D]);
+    const k = rotary(g, heads(normed, K, "k"), positions, cos, sin);
+    const v = reshaped(projected(g, c, normed, w, "v"), [-1, K, 1, D]);
     g.output(`newK_${i}`, k, "float32", ["R", K, 1, D]);
     g.output(`newV_${i}`, v, "float32", ["R", K, 1, D]);
     const alpha = 1 / Math.sqrt(D);

@@ -2,4 +2,4 @@ import { determinism, shapes } from "./test-determinism.js";
 
 const repeats = { alone: 8, pairs: 16, sevens: 28, many: 64, scored: 40 };
 
-for (const width of [48, 60, 128, 576] as const) determinism({ shape: shapes[width], threads: 1, repeats });
+for (const name of [48, 60, 128, 576, "qwen2", "qwen3"] as const) determinism({ shape: shapes[name], threads: 1, repeats });

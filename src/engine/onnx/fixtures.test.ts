@@ -1,10 +1,12 @@
 /** Log-probs, hidden states, gradients and steps of the embedded engine against numbers that a plain float64 transformer computed. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Case, close, Fixture, fixtureModels, gradientTolerance, policyLoss } from "../../../test/support/loaded-model.js";
-import type { Scores } from "../contract.js";
+import { plainContext } from "../../core/problem.js";
+import { randomKey } from "../../core/random.js";
+import type { Scores, Sequence } from "../contract.js";
 import { SafetensorsFile } from "../safetensors.js";
 
-describe.each(fixtureModels)("model $folder", (given) => {
+describe.each(fixtureModels)("model $folder, $expected", (given) => {
   const { full, folder } = given;
   let model: Fixture;
   beforeAll(async () => {
@@ -143,7 +145,7 @@ describe.each(fixtureModels)("model $folder", (given) => {
         set: "role:policy",
         update: { rule: "adamw", rate: c.lr, beta1: c.beta1, beta2: c.beta2, epsilon: c.eps, weightDecay: c.weight_decay },
         maxNorm: c.max_norm,
-        groups: [{ match: "norm|value_head", weightDecay: 0 }],
+        groups: [{ match: "norm|bias|value_head", weightDecay: 0 }],
       });
       expect(Math.abs(step.gradNorm - norm)).toBeLessThan(1e-4 * norm);
       expect(step.clipped).toBe(norm > c.max_norm);
@@ -155,5 +157,35 @@ describe.each(fixtureModels)("model $folder", (given) => {
       }
     }
     await model.engine.weights.restore("policy", "start");
+  });
+});
+
+describe("a model whose rotation depends on the length (dynamic)", () => {
+  let model: Fixture;
+  beforeAll(async () => {
+    model = await Fixture.open({ folder: "llama-rope", expected: "expected.dynamic", full: false, config: "configs/dynamic.json" });
+  });
+  afterAll(() => model.close());
+
+  it("gives log-probs up to its base length", async () => {
+    const [scores] = await model.engine.score([model.sequences()[1] as Sequence]);
+    close(scores.logp, await model.array("logp.s1"), 1e-4);
+  });
+
+  it("refuses what is longer, to score and to sample, since cached keys would keep the old rotation", async () => {
+    await expect(model.engine.score([model.sequences()[0] as Sequence])).rejects.toThrow(/26 response tokens exceed the model.s 16/);
+    const request = {
+      context: plainContext(Int32Array.of(1)),
+      weights: { role: "policy" },
+      temperature: 1,
+      maxTokens: 16,
+      stop: { ids: [] },
+      key: randomKey({ seed: 0, purpose: "fixtures" }),
+    };
+    await expect(
+      (async () => {
+        for await (const _ of model.engine.sample([request]));
+      })(),
+    ).rejects.toThrow(/1 context and 16 response tokens exceed the model.s 16/);
   });
 });

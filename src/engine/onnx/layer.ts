@@ -4,12 +4,17 @@
  */
 import type { DecoderConfig } from "./config.js";
 import { Graph, type Value } from "./graph.js";
-import { add, linear, matmul, mul, reshape, rmsNorm, rotary, silu, transpose } from "./ops.js";
+import { add, biased, linear, matmul, mul, reshape, rmsNorm, rotary, silu, transpose } from "./ops.js";
 import type { Dim } from "./proto.js";
 
 /** Names of a layer's weights in the graphs, which are also the last parts of their parameters' names. */
-export const layerWeights = ["norm1", "q", "k", "v", "o", "norm2", "gate", "up", "down"] as const;
-export type LayerWeight = (typeof layerWeights)[number];
+const common = ["norm1", "q", "k", "v", "o", "norm2", "gate", "up", "down"] as const;
+const biases = ["qBias", "kBias", "vBias"] as const;
+const headNorms = ["qNorm", "kNorm"] as const;
+export type LayerWeight = (typeof common)[number] | (typeof biases)[number] | (typeof headNorms)[number];
+
+/** The weights that a layer of this shape has. */
+export const layerWeights = (c: DecoderConfig): readonly LayerWeight[] => [...common, ...(c.attentionBias ? biases : []), ...(c.qkNorm ? headNorms : [])];
 
 export function layerShapes(c: DecoderConfig): { readonly [name in LayerWeight]: readonly number[] } {
   const q = c.heads * c.headDim;
@@ -24,14 +29,33 @@ export function layerShapes(c: DecoderConfig): { readonly [name in LayerWeight]:
     gate: [c.mlp, c.width],
     up: [c.mlp, c.width],
     down: [c.width, c.mlp],
+    qBias: [q],
+    kBias: [kv],
+    vBias: [kv],
+    qNorm: [c.headDim],
+    kNorm: [c.headDim],
   };
 }
+
+export type LayerInputs = { readonly [name in LayerWeight]?: Value };
+
+/** q, k or v of the normed rows [rows, width]: [rows, heads · headDim], with its bias where the model has one. */
+export function projected(g: Graph, c: DecoderConfig, normed: Value, weights: LayerInputs, name: "q" | "k" | "v"): Value {
+  const weight = weights[name] as Value;
+  return c.attentionBias ? biased(g, normed, weight, weights[`${name}Bias`] as Value) : linear(g, normed, weight);
+}
+
+/** The norm over each head of q or k, [… headDim], where the model has one. */
+export const headNormed = (g: Graph, c: DecoderConfig, heads: Value, weights: LayerInputs, name: "q" | "k"): Value =>
+  c.qkNorm ? rmsNorm(g, heads, weights[`${name}Norm`] as Value, c.rmsEpsilon) : heads;
 
 /** What a forward pass may keep for the backward pass: everything that costs a matrix product to compute again, but the scores. */
 export function keptShapes(c: DecoderConfig): { readonly [name: string]: readonly Dim[] } {
   return {
-    q: ["B", c.heads, "T", c.headDim],
-    k: ["B", c.kvHeads, "T", c.headDim],
+    // The gradient of norms on heads needs what comes into them, and from that the rest is cheap.
+    ...(c.qkNorm
+      ? { rawQ: ["N", c.heads * c.headDim], rawK: ["N", c.kvHeads * c.headDim] }
+      : { q: ["B", c.heads, "T", c.headDim], k: ["B", c.kvHeads, "T", c.headDim] }),
     v: ["B", c.kvHeads, "T", c.headDim],
     mixed: ["N", c.heads * c.headDim],
     x1: ["N", c.width],
@@ -43,7 +67,9 @@ export function keptShapes(c: DecoderConfig): { readonly [name: string]: readonl
 interface LayerValues {
   readonly x: Value;
   readonly y: Value;
-  readonly weights: { readonly [name in LayerWeight]: Value };
+  readonly weights: LayerInputs;
+  /** Keys and values as the cache has them, [B, kvHeads, T, headDim]. */
+  readonly cache: { readonly k: Value; readonly v: Value };
   readonly kept: { readonly [name: string]: Value };
 }
 
@@ -51,7 +77,7 @@ function layer(g: Graph, c: DecoderConfig): LayerValues {
   const { heads: H, kvHeads: K, headDim: D } = c;
   const x = g.input("x", "float32", ["N", c.width]);
   const shapes = layerShapes(c);
-  const weights = Object.fromEntries(layerWeights.map((name) => [name, g.input(name, "float32", shapes[name])])) as { [name in LayerWeight]: Value };
+  const weights = Object.fromEntries(layerWeights(c).map((name) => [name, g.input(name, "float32", shapes[name])])) as { [name in LayerWeight]: Value };
   const positions = g.input("positions", "int64", ["B", "T"]);
   const mask = g.input("mask", "float32", ["MB", 1, "T", "T"]);
   const cos = g.input("cos", "float32", ["P", D / 2]);
@@ -63,9 +89,17 @@ function layer(g: Graph, c: DecoderConfig): LayerValues {
   const split = (t: Value, n: number) => transpose(g, reshape(g, t, byHead(n), flat(n)), [0, 2, 1, 3]);
 
   const normed = rmsNorm(g, x, weights.norm1, c.rmsEpsilon);
-  const q = rotary(g, split(linear(g, normed, weights.q), H), positions, cos, sin);
-  const k = rotary(g, split(linear(g, normed, weights.k), K), positions, cos, sin);
-  const v = split(linear(g, normed, weights.v), K);
+  const rawQ = projected(g, c, normed, weights, "q");
+  const rawK = projected(g, c, normed, weights, "k");
+  /** Of [N, n · D] to [B, n, T, D], normed on the way where the model norms its heads. */
+  const heads = (raw: Value, n: number, name: "q" | "k"): Value => {
+    if (!c.qkNorm) return split(raw, n);
+    const single = g.ints([-1, D]);
+    return transpose(g, reshape(g, headNormed(g, c, reshape(g, raw, single, flat(n)), weights, name), byHead(n), single), [0, 2, 1, 3]);
+  };
+  const q = rotary(g, heads(rawQ, H, "q"), positions, cos, sin);
+  const k = rotary(g, heads(rawK, K, "k"), positions, cos, sin);
+  const v = split(projected(g, c, normed, weights, "v"), K);
   // The query heads that share a key head are stacked as rows of one product.
   const grouped = g.ints([0, K, -1, D]);
   const apart = g.ints([0, H, -1, D]);
@@ -81,16 +115,17 @@ function layer(g: Graph, c: DecoderConfig): LayerValues {
   const gate = linear(g, normed2, weights.gate);
   const up = linear(g, normed2, weights.up);
   const y = add(g, x1, linear(g, mul(g, silu(g, gate), up), weights.down));
-  return { x, y, weights, kept: { q, k, v, mixed, x1, gate, up } };
+  return { x, y, weights, cache: { k, v }, kept: { ...(c.qkNorm ? { rawQ, rawK } : { q, k }), v, mixed, x1, gate, up } };
 }
 
 /** Forward: x → y, and on request what the backward pass would compute again, or only the keys and values (for a cache). */
 export function layerForward(c: DecoderConfig, keep: "nothing" | "activations" | "cache"): Uint8Array {
   const g = new Graph();
-  const { y, kept } = layer(g, c);
+  const { y, cache, kept } = layer(g, c);
   g.output("y", y, "float32", ["N", c.width]);
-  const names = keep === "nothing" ? [] : keep === "cache" ? ["k", "v"] : Object.keys(kept);
-  for (const name of names) g.output(`kept_${name}`, kept[name] as Value, "float32", keptShapes(c)[name] as readonly Dim[]);
+  const cached: readonly Dim[] = ["B", c.kvHeads, "T", c.headDim];
+  if (keep === "cache") for (const [name, value] of Object.entries(cache)) g.output(`kept_${name}`, value, "float32", cached);
+  if (keep === "activations") for (const [name, dims] of Object.entries(keptShapes(c))) g.output(`kept_${name}`, kept[name] as Value, "float32", dims);
   return g.build();
 }
 
@@ -100,10 +135,11 @@ export function layerBackward(c: DecoderConfig, kept: boolean, wantWeights: bool
   const values = layer(g, c);
   if (kept) for (const [name, dims] of Object.entries(keptShapes(c))) g.supply(values.kept[name] as Value, `kept_${name}`, dims);
   const dy = g.input("dy", "float32", ["N", c.width]);
-  const targets = [values.x, ...(wantWeights ? layerWeights.map((name) => values.weights[name]) : [])];
+  const names = wantWeights ? layerWeights(c) : [];
+  const targets = [values.x, ...names.map((name) => values.weights[name] as Value)];
   const gradients = g.gradient([[values.y, dy]], targets);
   g.output("dx", gradients.get(values.x) as Value, "float32", ["N", c.width]);
   const shapes = layerShapes(c);
-  if (wantWeights) for (const name of layerWeights) g.output(`d_${name}`, gradients.get(values.weights[name]) as Value, "float32", shapes[name]);
+  for (const name of names) g.output(`d_${name}`, gradients.get(values.weights[name] as Value) as Value, "float32", shapes[name]);
   return g.build();
 }

@@ -15,7 +15,7 @@ async function residentMegabytes(pid: number): Promise<number> {
   return Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, "utf8"))?.[1]) / 1024;
 }
 
-it.runIf(process.platform === "linux")(`stays within 5 % of its size for ${cycles} cycles of sampling and training at 1M parameters`, async () => {
+it.runIf(process.platform === "linux")(`grows by less than 5 % for ${cycles} cycles of sampling and training at 1M parameters`, async () => {
   const engine = await startOnnx({ engine: { threads: 1 } });
   if (!(engine instanceof RemoteEngine)) throw new Error("one worker is one process");
   await engine.weights.load({ role: "policy", source: randomModel(shape, 1, 0.02), trainable: true });
@@ -48,5 +48,10 @@ it.runIf(process.platform === "linux")(`stays within 5 % of its size for ${cycle
     if (step % 50 === 49) sizes.push(await residentMegabytes(engine.pid));
   }
   await engine.close();
-  for (const size of sizes) expect(Math.abs(size / start - 1), `${start} MB, then ${sizes} MB`).toBeLessThan(0.05);
+  // Growth from the smallest size so far: that the allocator gives memory back is no fault, and must not hide a leak after it.
+  let least = start;
+  for (const size of sizes) {
+    expect(size / least - 1, `${start} MB, then ${sizes} MB`).toBeLessThan(0.05);
+    least = Math.min(least, size);
+  }
 });

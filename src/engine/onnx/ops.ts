@@ -9,6 +9,8 @@ export type GradientRule = (g: Graph, node: Node, incoming: readonly (Value | un
 
 /** Shorthands that the rules and the layer graphs share. */
 export const linear = (g: Graph, x: Value, w: Value): Value => g.apply("Gemm", [x, w], { transB: 1 });
+/** x · wᵀ + b of rows x [N, in], w [out, in] and b [out]. */
+export const biased = (g: Graph, x: Value, w: Value, b: Value): Value => g.apply("Gemm", [x, w, b], { transB: 1 });
 export const add = (g: Graph, a: Value, b: Value): Value => g.apply("Add", [a, b]);
 export const mul = (g: Graph, a: Value, b: Value): Value => g.apply("Mul", [a, b]);
 export const sub = (g: Graph, a: Value, b: Value): Value => g.apply("Sub", [a, b]);
@@ -68,9 +70,10 @@ const softmaxGradient = (g: Graph, y: Value, d: Value): Value => mul(g, y, sub(g
 export const rules: { readonly [op: string]: { readonly gradient: GradientRule } } = {
   Identity: { gradient: (_g, _n, [d]) => [d] },
   Gemm: {
-    gradient: (g, n, [d], [wx, ww]) => [
+    gradient: (g, n, [d], [wx, ww, wb]) => [
       wx ? g.apply("MatMul", [d as Value, n.inputs[1] as Value]) : undefined,
       ww ? g.apply("Gemm", [d as Value, n.inputs[0] as Value], { transA: 1 }) : undefined,
+      wb ? sumRows(g, d as Value) : undefined,
     ],
   },
   FusedMatMul: { gradient: (g, n, [d]) => matmulGradient(g, n, d as Value) },

@@ -65,11 +65,20 @@ export function layoutOf(config: DecoderConfig, valueHead = false): Layout[] {
     const there = `model.layers.${layer}`;
     const attention = (projection: string, rows: number): [string, number] => [`${there}.self_attn.${projection}_proj.weight`, rows];
     const block = (projection: string, rows: number): [string, number] => [`${there}.mlp.${projection}_proj.weight`, rows];
+    const bias = (projection: string, rows: number): Layout[] =>
+      config.attentionBias ? [vector(`${here}.${projection}Bias`, rows, `${there}.self_attn.${projection}_proj.bias`)] : [];
+    const headNorm = (projection: string): Layout[] =>
+      config.qkNorm ? [vector(`${here}.${projection}Norm`, headDim, `${there}.self_attn.${projection}_norm.weight`)] : [];
     layouts.push(
       matrix(`${here}.q`, width, [attention("q", q)]),
+      ...bias("q", q),
       matrix(`${here}.k`, width, [attention("k", kv)]),
+      ...bias("k", kv),
       matrix(`${here}.v`, width, [attention("v", kv)]),
+      ...bias("v", kv),
       matrix(`${here}.o`, q, [attention("o", width)]),
+      ...headNorm("q"),
+      ...headNorm("k"),
       matrix(`${here}.gate`, width, [block("gate", mlp)]),
       matrix(`${here}.up`, width, [block("up", mlp)]),
       matrix(`${here}.down`, mlp, [block("down", width)]),
@@ -109,11 +118,11 @@ export class ParameterStore {
     this.places = new Map(this.parameters.flatMap((parameter) => parameter.parts.map((part) => [part.name, { parameter, part }] as const)));
   }
 
-  /** As transformers begins: matrices normal with `initializerRange`, norms 1. A value head begins at 0, so that it predicts 0 (our choice). */
+  /** As transformers begins: matrices normal with `initializerRange`, norms 1, biases 0. A value head begins at 0, so that it predicts 0 (our choice). */
   static random(config: DecoderConfig, seed: number, hasValueHead = false): ParameterStore {
     const store = new ParameterStore(config, hasValueHead);
     for (const { name, shape } of store.tensors) {
-      if (name.startsWith("value_head.")) continue;
+      if (name.startsWith("value_head.") || name.endsWith(".bias")) continue;
       if (shape.length === 1) store.view(name).fill(1);
       else fillNormal(store.view(name), seed, name, config.initializerRange);
     }

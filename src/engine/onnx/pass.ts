@@ -50,11 +50,12 @@ export function embed(model: Model, context: Context, response: Int32Array, out:
 /** Feeds of a layer's weights. */
 export function layerFeeds(sessions: Sessions, model: Model, layer: number): Feeds {
   const shapes = layerShapes(model.config);
-  return Object.fromEntries(layerWeights.map((name) => [name, sessions.weight(model.get(`layers.${layer}.${name}`).data, shapes[name])]));
+  return Object.fromEntries(layerWeights(model.config).map((name) => [name, sessions.weight(model.get(`layers.${layer}.${name}`).data, shapes[name])]));
 }
 
 /** A name for sessions that is the same for models of the same shape. */
-export const shapeKey = (c: DecoderConfig): string => [c.width, c.heads, c.kvHeads, c.headDim, c.mlp, c.vocabulary, c.rmsEpsilon, c.layers].join("/");
+export const shapeKey = (c: DecoderConfig): string =>
+  [c.width, c.heads, c.kvHeads, c.headDim, c.mlp, c.vocabulary, c.rmsEpsilon, c.layers, c.attentionBias, c.qkNorm].join("/");
 
 /** A pack needs two rows of places: a product with a single row takes another kernel, with other bits. */
 function atLeastTwo(pack: Pack): Pack {

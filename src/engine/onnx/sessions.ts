@@ -1,6 +1,7 @@
 /** Sessions of one engine process: made on first use from a graph, kept by name. And the feeds that they share. */
 import type { InferenceSession, Tensor } from "onnxruntime-node";
 import type { DecoderConfig } from "./config.js";
+import { anglesOf } from "./rope.js";
 import type { Runtime } from "./runtime.js";
 
 export type Feeds = { [name: string]: Tensor };
@@ -63,7 +64,7 @@ export class Sessions {
 
   /** Cosines and sines [places, headDim / 2] for at least `places` positions. */
   rotation(c: DecoderConfig, places: number): { cos: Tensor; sin: Tensor } {
-    const key = JSON.stringify([c.headDim, c.ropeTheta]);
+    const key = JSON.stringify([c.headDim, c.ropeTheta, c.rope]);
     const found = this.angles.get(key);
     if (found && (found.cos.dims[0] as number) >= places) return found;
     let size = 256;
@@ -71,11 +72,11 @@ export class Sessions {
     const half = c.headDim / 2;
     const cos = new Float32Array(size * half);
     const sin = new Float32Array(size * half);
-    for (let i = 0; i < half; i++) {
-      const frequency = c.ropeTheta ** (-i / half);
+    const { frequencies, scale } = anglesOf(c);
+    for (const [i, frequency] of frequencies.entries()) {
       for (let p = 0; p < size; p++) {
-        cos[p * half + i] = Math.cos(p * frequency);
-        sin[p * half + i] = Math.sin(p * frequency);
+        cos[p * half + i] = Math.cos(p * frequency) * scale;
+        sin[p * half + i] = Math.sin(p * frequency) * scale;
       }
     }
     const made = { cos: this.float(cos, [size, half]), sin: this.float(sin, [size, half]) };

@@ -1,6 +1,7 @@
 /** A decoder small enough for central differences over every weight, with grouped heads. */
 import type { DecoderConfig } from "./config.js";
 import { layerShapes, layerWeights } from "./layer.js";
+import { anglesOf } from "./rope.js";
 import type { Tensors } from "./test-reference.js";
 import { normals, type Tensor, tensor } from "./test-tensor.js";
 
@@ -27,16 +28,17 @@ export const tinyConfig: DecoderConfig = {
 /** Weights of layer `layer`, large enough that no part of it is nearly linear. */
 export function tinyWeights(c: DecoderConfig, layer = 0): { [name: string]: Tensor } {
   const shapes = layerShapes(c);
-  return Object.fromEntries(layerWeights.map((name) => [name, normals(`${name}.${layer}`, shapes[name], name.startsWith("norm") ? 1 : 0.5)]));
+  return Object.fromEntries(layerWeights(c).map((name) => [name, normals(`${name}.${layer}`, shapes[name], /norm/i.test(name) ? 1 : 0.5)]));
 }
 
 /** Cosines and sines [places, headDim / 2]. */
 export function rotation(c: DecoderConfig, places: number): Tensors {
   const half = c.headDim / 2;
+  const { frequencies, scale } = anglesOf(c);
   const turned = (f: (x: number) => number) =>
     tensor(
       [places, half],
-      Array.from({ length: places * half }, (_, at) => Math.fround(f(Math.floor(at / half) * c.ropeTheta ** (-(at % half) / half)))),
+      Array.from({ length: places * half }, (_, at) => Math.fround(f(Math.floor(at / half) * (frequencies[at % half] as number)) * scale)),
     );
   return { cos: turned(Math.cos), sin: turned(Math.sin) };
 }

@@ -36,16 +36,18 @@ export interface DeterminismCase {
   readonly repeats: { readonly alone: number; readonly pairs: number; readonly sevens: number; readonly many: number; readonly scored: number };
 }
 
-/** Models of the widths 48, 60, 128 and 576, with few layers. */
+/** Models of the widths 48, 60, 128 and 576 and of the other families, with few layers. */
 export const shapes = {
   48: { layers: 2, width: 48, heads: 4, kvHeads: 2, mlp: 128, vocabulary: 97 },
   60: { layers: 2, width: 60, heads: 6, kvHeads: 3, mlp: 100, vocabulary: 97 },
   128: { layers: 2, width: 128, heads: 4, kvHeads: 4, mlp: 384, vocabulary: 512, tied: false },
   576: { layers: 1, width: 576, heads: 9, kvHeads: 3, mlp: 768, vocabulary: 512 },
+  qwen2: { family: "qwen2", layers: 2, width: 64, heads: 4, kvHeads: 2, mlp: 96, vocabulary: 97 },
+  qwen3: { family: "qwen3", layers: 2, width: 48, heads: 4, kvHeads: 2, mlp: 96, vocabulary: 97 },
 } as const;
 
 export function determinism({ shape, threads, repeats }: DeterminismCase): void {
-  describe(`width ${shape.width}, ${threads} threads`, () => {
+  describe(`${shape.family ?? "llama"} of width ${shape.width}, ${threads} threads`, () => {
     const requests = requestsFor(shape.vocabulary, count);
     let engine: OnnxEngine;
     let reference: Sample[];

@@ -12,6 +12,8 @@ export interface Shape {
   readonly mlp: number;
   readonly vocabulary: number;
   readonly tied?: boolean;
+  /** Default llama. */
+  readonly family?: "llama" | "qwen2" | "qwen3";
 }
 
 /** A random model whose distributions are far from uniform: weights are wider than those that training starts from. */
@@ -20,8 +22,7 @@ export function randomModel(s: Shape, seed: number, initializerRange = 2 / Math.
     from: "config",
     seed,
     config: {
-      architectures: ["LlamaForCausalLM"],
-      model_type: "llama",
+      model_type: s.family ?? "llama",
       hidden_size: s.width,
       intermediate_size: s.mlp,
       num_hidden_layers: s.layers,
