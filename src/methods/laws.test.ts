@@ -123,11 +123,17 @@ describe("neutral stages", () => {
   });
 });
 
+/** Options without which a method cannot run on digits, answered at once. */
+const onDigits: { readonly [method: string]: { readonly [option: string]: Json } } = {
+  "om-grpo": { judge_prompt: "{problem}{first}{second}", judge_choices: ["0", "1"] },
+  "oc-grpo": { hard_samples: 0, continue_prompt: "{problem}{guidance}", verify_prompt: "{problem}{guidance}" },
+};
+
 describe("every accepted pair", () => {
   /** A run of two steps; a role that a method wants to be named is the policy as it starts. */
   const attempt = async (method: string[], roles: TrainOptions["roles"] = {}): Promise<void> => {
     try {
-      const { folder } = await train(run({ method, roles }));
+      const { folder } = await train(run({ method: method.map((name) => ({ name, options: onDigits[name] ?? {} })), roles }));
       const steps = [...RunReader.open(folder).events()].filter(({ kind }) => kind === "step");
       expect(
         steps.map(({ data }) => Number.isFinite((data.metrics as { loss: number }).loss)),
