@@ -116,7 +116,39 @@ describe("touchstone eval", () => {
     expect(again.verifier).toMatch(/^exact:/);
   });
 
+  it("draws from the most likely tokens where it is told to, keeps the rules with the samples, and one token left is the greedy one", async () => {
+    const asked = ["--task", "chain", "--n-problems", "4", ...light];
+    const store = async (name: string, ...more: string[]) => {
+      const text = await printed("eval", at("model"), ...asked, ...more, "--store", at(name));
+      return { text, ...(await readStore(at(name))) };
+    };
+    const restricted = await store("restricted", "--n", "3", "--top-k", "8", "--top-p", "0.6", "--min-p", "0.1", "--temperature", "0.9");
+    expect(restricted.meta.decoder).toEqual({ n: 3, temperature: 0.9, greedy: false, maxTokens: 33, truncation: { topK: 8, topP: 0.6, minP: 0.1 } });
+    expect(restricted.text).toContain("temperature 0.9, top-k 8, top-p 0.6, min-p 0.1, at most 33 tokens");
+    // Raw log-probs are of the whole distribution, so each token of a part of it has less.
+    for (const { logp, rawLogp } of restricted.samples) expect(logp).toBeGreaterThan(rawLogp);
+    const texts = ({ samples }: typeof restricted) => samples.map(({ text, rawLogp }) => [text, rawLogp]);
+    const greedy = texts(await store("greedy", "--greedy"));
+    expect(texts(await store("one", "--top-k", "1"))).toEqual(greedy);
+    expect(texts(await store("free"))).not.toEqual(greedy);
+    const [line] = (await printed("sample", at("model"), "--prompt", "1", "--top-p", "0.5", "--max-tokens", "4", ...light, "--json")).split("\n");
+    expect(JSON.parse(line as string).decoder).toEqual({ n: 1, temperature: 1, greedy: false, maxTokens: 4, truncation: { topP: 0.5 } });
+  });
+
   it.each<[string, string[], string]>([
+    ["a top-p of 0", ["eval", "MODEL", "--task", "chain", "--top-p", "0"], 'option --top-p: got "0"; give a number above 0, at most 1'],
+    ["a min-p above 1", ["sample", "MODEL", "--task", "chain", "--min-p", "1.5"], 'option --min-p: got "1.5"; give a number from 0 to 1'],
+    ["a top-k of 0", ["eval", "MODEL", "--task", "chain", "--top-k", "0"], 'option --top-k: got "0"; give a whole number of at least 1'],
+    [
+      "a restricted draw beside --greedy",
+      ["eval", "MODEL", "--task", "chain", "--greedy", "--top-p", "0.9"],
+      "option --top-p: the most likely token, which --greedy takes, is always kept; leave out one or the other",
+    ],
+    [
+      "a restricted draw of training's answers",
+      ["train", "--model", "MODEL", "--task", "chain", "--out", "RUN/x", "--top-p", "0.9"],
+      "option --top-p: training's answers are drawn from the whole distribution, since log-probs of a restricted draw would bias the ratio; leave it out, or restrict the draws of evaluation with eval.top_p",
+    ],
     ["no model and no samples", ["eval"], "touchstone eval: neither a model nor samples are named; give MODEL, or --store"],
     ["no problems", ["eval", "MODEL"], "problems: no problems are named; give one of --task NAME"],
     ["two sources of problems", ["eval", "MODEL", "--task", "chain", "--data", "x.jsonl"], "problems: --task and --data are given together"],

@@ -11,7 +11,7 @@ import { verifierId } from "../verify/contract.js";
 import { telling } from "../verify/faults.js";
 import { startPool } from "../verify/pool.js";
 import { wholeNumbers } from "./flags.js";
-import { type DecoderFlags, decoderOptions, measure } from "./measure.js";
+import { type DecoderFlags, decoderOptions, measure, truncationOf } from "./measure.js";
 import { print, table } from "./output.js";
 import { chosenVerifier, type ProblemFlags, posedProblems, problemOptions, withProblemsOfRun } from "./problems.js";
 
@@ -41,6 +41,7 @@ Examples:
   $ touchstone eval runs/first@best
   $ touchstone eval runs/first@best --greedy
   $ touchstone eval my-model --task chain --n 16 --k 1,4,16 --store samples
+  $ touchstone eval my-model --task chain --temperature 0.7 --top-p 0.95
   $ touchstone eval --store samples --k 2,8
   $ touchstone eval my-model --data test.jsonl --verifier number --json`,
     )
@@ -63,9 +64,10 @@ async function fromModel(model: string, flags: EvalFlags): Promise<void> {
       cause: `${n} samples a problem would all be the same`,
       mend: "give --n 1 and --k 1, or leave --greedy out",
     });
+  const truncation = truncationOf(flags);
   if (flags.store !== undefined) await checkNewStore(flags.store);
   const posed = await posedProblems(flags, flags.seed ?? 0, defaultProblems, "test");
-  const { evaluation, conditions, wallMs } = await measure({ model, posed, flags: { ...flags, n }, k, silent: flags.json === true });
+  const { evaluation, conditions, wallMs } = await measure({ model, posed, flags: { ...flags, n }, truncation, k, silent: flags.json === true });
   const { samples, metrics } = evaluation;
   if (flags.store !== undefined) await writeStore(flags.store, conditions, posed.problems, samples);
   const clock = { wall_s: wallMs / 1000, tokens_per_s: metrics.tokens.total / (wallMs / 1000) };
@@ -88,6 +90,9 @@ const drawing: readonly (readonly [keyof EvalFlags, string])[] = [
   ["n", "--n"],
   ["temperature", "--temperature"],
   ["greedy", "--greedy"],
+  ["topK", "--top-k"],
+  ["topP", "--top-p"],
+  ["minP", "--min-p"],
   ["maxTokens", "--max-tokens"],
   ["threads", "--threads"],
 ];
@@ -173,12 +178,15 @@ function reportJson(conditions: StoreConditions, metrics: Metrics, warnings: rea
   } as Json;
 }
 
+const words = { topK: "top-k", topP: "top-p", minP: "min-p" } as const;
+
 const percent = (share: number): string => `${(100 * share).toFixed(1)} %`;
 
 function reportText(conditions: StoreConditions, metrics: Metrics, warnings: readonly string[], { clock, store }: ReportOptions): string[] {
   const { model, task, verifier, decoder, seed } = conditions;
   const { samples, scored, unscored, verdicts, reasons, stops, tokens } = metrics;
-  const drawn = decoder.greedy ? "greedy" : `temperature ${decoder.temperature}`;
+  const rules = Object.entries(decoder.truncation ?? {}).map(([rule, value]) => `, ${words[rule as keyof typeof words]} ${value}`);
+  const drawn = decoder.greedy ? "greedy" : `temperature ${decoder.temperature}${rules.join("")}`;
   const listed = Object.entries(reasons).map(([reason, count]) => `${reason} ${count}`);
   const partial = verdicts.partial > 0 ? `, ${verdicts.partial} partial` : "";
   return [

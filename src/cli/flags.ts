@@ -52,6 +52,19 @@ export function numberFromZero(flag: string): (text: string) => number {
   };
 }
 
+/** A number above 0, or from 0 on, up to 1. */
+export function share(flag: string, least: "above 0" | "from 0"): (text: string) => number {
+  return (text) => {
+    const value = decimal(text);
+    if ((least === "above 0" ? value > 0 : value >= 0) && value <= 1) return value;
+    throw new ConfigError({
+      place: `option ${flag}`,
+      cause: `got ${quoted(text)}`,
+      mend: `give a number ${least === "above 0" ? "above 0, at most 1" : "from 0 to 1"}`,
+    });
+  };
+}
+
 /** An object in JSON. */
 export function jsonObject(flag: string): (text: string) => { readonly [key: string]: Json } {
   return (text) => {

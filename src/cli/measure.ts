@@ -1,9 +1,11 @@
 /** What `eval` and `sample` share: their decoder's flags, and the way from a model and problems to judged samples. */
 import type { Command } from "commander";
+import { ConfigError } from "../core/errors.js";
 import { type Problem, plainContext } from "../core/problem.js";
+import type { Truncation } from "../core/trajectory.js";
 import { type Evaluation, evaluate, evaluationPurpose } from "../evaluate/evaluate.js";
 import type { StoreConditions } from "../evaluate/store.js";
-import { positiveNumber, wholeNumber } from "./flags.js";
+import { positiveNumber, share, wholeNumber } from "./flags.js";
 import type { Posed } from "./problems.js";
 import { openSession } from "./session.js";
 
@@ -11,6 +13,9 @@ export interface DecoderFlags {
   readonly n?: number;
   readonly temperature?: number;
   readonly greedy?: true;
+  readonly topK?: number;
+  readonly topP?: number;
+  readonly minP?: number;
   readonly maxTokens?: number;
   readonly seed?: number;
   readonly threads?: number;
@@ -23,6 +28,9 @@ export function decoderOptions(command: Command): Command {
     .option("--n <count>", "samples a problem", wholeNumber("--n", 1))
     .option("--temperature <number>", "of the distribution drawn from (default: 1)", positiveNumber("--temperature"))
     .option("--greedy", "the most likely token each time instead of a draw")
+    .option("--top-k <count>", "draw from the k most likely tokens alone", wholeNumber("--top-k", 1))
+    .option("--top-p <share>", "of these from the fewest most likely ones that reach this share of their probability", share("--top-p", "above 0"))
+    .option("--min-p <share>", "of these from tokens at least so often as likely as the most likely one", share("--min-p", "from 0"))
     .option("--max-tokens <count>", "budget of a response (default: the task's, else 256)", wholeNumber("--max-tokens", 1))
     .option("--seed <number>", "chooses problems, samples and resamplings (default: 0)", wholeNumber("--seed", 0))
     .option("--threads <count>", "threads of one engine process (default: what suits the model's size)", wholeNumber("--threads", 1))
@@ -45,12 +53,30 @@ export interface MeasureOptions {
   readonly model: string;
   readonly posed: Posed;
   readonly flags: DecoderFlags;
+  readonly truncation?: Truncation | undefined;
   readonly k: readonly number[];
   readonly silent: boolean;
 }
 
+/** The rules of a restricted draw. Throws ConfigError where nothing is drawn that they could restrict. */
+export function truncationOf({ topK, topP, minP, greedy }: DecoderFlags): Truncation | undefined {
+  const given = [
+    ["--top-k", topK],
+    ["--top-p", topP],
+    ["--min-p", minP],
+  ].find(([, value]) => value !== undefined);
+  if (given === undefined) return undefined;
+  if (greedy)
+    throw new ConfigError({
+      place: `option ${given[0]}`,
+      cause: "the most likely token, which --greedy takes, is always kept",
+      mend: "leave out one or the other",
+    });
+  return { ...(topK !== undefined && { topK }), ...(topP !== undefined && { topP }), ...(minP !== undefined && { minP }) };
+}
+
 /** Loads the model, draws samples for the problems and lets them be judged, with a progress line on stderr. */
-export async function measure({ model: text, posed, flags, k, silent }: MeasureOptions): Promise<Measured> {
+export async function measure({ model: text, posed, flags, truncation, k, silent }: MeasureOptions): Promise<Measured> {
   const { n = 1, temperature = 1, greedy = false, seed = 0 } = flags;
   const { problems, verifier, task } = posed;
   const line = { label: "sampling", total: problems.length * n, silent };
@@ -70,6 +96,7 @@ export async function measure({ model: text, posed, flags, k, silent }: MeasureO
       k,
       temperature,
       greedy,
+      ...(truncation && { truncation }),
       maxTokens,
       seed,
       onProgress: ({ done, accepted, scored }) => progress.at(done, scored === 0 ? "" : `accepted ${((100 * accepted) / scored).toFixed(1)} %`),
@@ -81,7 +108,7 @@ export async function measure({ model: text, posed, flags, k, silent }: MeasureO
       tokenizer: tokenizer.id,
       ...(task && { task }),
       verifier,
-      decoder: { n, temperature, greedy, maxTokens },
+      decoder: { n, temperature, greedy, maxTokens, ...(truncation && { truncation }) },
       seed,
       purpose: evaluationPurpose,
       engine: { name: engine.info.name, ...engine.info.fingerprint },

@@ -10,9 +10,9 @@ import type { Json } from "../core/json.js";
 import type { Problem } from "../core/problem.js";
 import { refuseUnlessWritable } from "../core/writable.js";
 import { type EvaluatedSample, publicProblem } from "../evaluate/samples.js";
-import { sampleJson } from "../evaluate/store.js";
+import { type StoreConditions, sampleJson } from "../evaluate/store.js";
 import { modelHelp } from "../train/model-name.js";
-import { type DecoderFlags, decoderOptions, measure } from "./measure.js";
+import { type DecoderFlags, decoderOptions, measure, truncationOf } from "./measure.js";
 import { colours, print } from "./output.js";
 import { type ProblemFlags, posedProblems, problemOptions, withProblemsOfRun } from "./problems.js";
 
@@ -33,11 +33,12 @@ export function define(command: Command): void {
       "after",
       `
 Of a task one problem is posed, of a data file all, unless --n-problems says otherwise. An object has the problem with its
-reference, its context and the response as token ids, the response as text, its log-prob (at the temperature, and raw at 1), why it stopped and its verdict.
+reference, its context and the response as token ids, the response as text, its log-prob (under what was drawn from, and raw: of the whole
+distribution at temperature 1), why it stopped, its verdict, and the decoder. Rules of a restricted draw act in the order --top-k, --top-p, --min-p.
 
 Examples:
   $ touchstone sample runs/first@best --task chain --n 3
-  $ touchstone sample my-model --prompt "7+5*2=" --temperature 0.7
+  $ touchstone sample my-model --prompt "7+5*2=" --temperature 0.7 --top-p 0.95
   $ touchstone sample my-model --prompt "7+5=" --answer 12 --verifier number
   $ touchstone sample my-model --data test.jsonl --verifier number --n 8 --out rollouts.jsonl
   $ touchstone sft --rollouts rollouts.jsonl --accepted --model my-model --steps 100 --lr 1e-4 --out better`,
@@ -50,13 +51,14 @@ async function sample(model: string, flags: SampleFlags): Promise<void> {
   if (out !== undefined && json) throw new ConfigError({ place: "option --json", cause: "it prints what --out writes", mend: "give one of the two" });
   if (flags.greedy && (flags.n ?? 1) > 1)
     throw new ConfigError({ place: "option --greedy", cause: `${flags.n} samples a problem would all be the same`, mend: "give --n 1, or leave --greedy out" });
+  const truncation = truncationOf(flags);
   if (out !== undefined) refuseUnlessFile(out);
   const posed = await posedProblems(flags, flags.seed ?? 0, flags.task === undefined ? Number.MAX_SAFE_INTEGER : 1);
-  const { evaluation, conditions, contextOf } = await measure({ model, posed, flags, k: [1], silent: json === true });
+  const { evaluation, conditions, contextOf } = await measure({ model, posed, flags, truncation, k: [1], silent: json === true });
   for (const line of posed.notes) process.stderr.write(`note: ${line}\n`);
   const problems = new Map(posed.problems.map((problem) => [problem.key, problem]));
   const { samples, metrics } = evaluation;
-  const lines = (): string[] => samples.map((each) => JSON.stringify(rolloutJson(problems.get(each.problem)!, each, conditions.tokenizer, contextOf)));
+  const lines = (): string[] => samples.map((each) => JSON.stringify(rolloutJson(problems.get(each.problem)!, each, conditions, contextOf)));
   if (json) print(lines().join("\n"));
   else if (out !== undefined) {
     await writeWhole(out, lines());
@@ -64,10 +66,15 @@ async function sample(model: string, flags: SampleFlags): Promise<void> {
   } else print(rolloutsText(posed.problems, samples).join("\n"));
 }
 
-/** With the tokenizer and the context as token ids, so that it can be learnt as it was sampled. */
-function rolloutJson(problem: Problem, sample: EvaluatedSample, tokenizer: string, contextOf: (problem: Problem) => Int32Array): Json {
+/** With the tokenizer and the context as token ids, so that it can be learnt as it was sampled, and how it was drawn. */
+function rolloutJson(
+  problem: Problem,
+  sample: EvaluatedSample,
+  { tokenizer, decoder }: Pick<StoreConditions, "tokenizer" | "decoder">,
+  contextOf: (problem: Problem) => Int32Array,
+): Json {
   const own = sampleJson(sample) as { [key: string]: Json };
-  return { ...own, problem: publicProblem(problem) as unknown as Json, tokenizer, context: [...contextOf(problem)] };
+  return { ...own, problem: publicProblem(problem) as unknown as Json, tokenizer, context: [...contextOf(problem)], decoder: decoder as unknown as Json };
 }
 
 /** A file that could not be written would be told after all the samples were drawn. */

@@ -7,7 +7,7 @@ import { fallbackName } from "../methods/fallback.js";
 import { readConfigFile, type Written } from "../train/config-file.js";
 import { loggerNames } from "../train/loggers/catalogue.js";
 import { verifierNames } from "../verify/catalogue.js";
-import { decimal, jsonObject, numberFromZero, positiveNumber, someText, wholeNumber } from "./flags.js";
+import { jsonObject, numberFromZero, positiveNumber, share, someText, wholeNumber } from "./flags.js";
 
 type Options = { readonly [name: string]: Json };
 
@@ -35,6 +35,9 @@ export interface TrainFlags {
   readonly lr?: number;
   readonly schedule?: string;
   readonly temperature?: number;
+  readonly topP?: string;
+  readonly topK?: string;
+  readonly minP?: string;
   readonly maxTokens?: number;
   readonly evalEvery?: number;
   readonly evalProblems?: number;
@@ -52,6 +55,8 @@ export interface TrainFlags {
 
 /** Adds the flags. */
 export function trainOptions(command: Command): Command {
+  // Known, so that they are refused with the reason.
+  for (const flag of ["--top-p <share>", "--top-k <count>", "--min-p <share>"]) command.addOption(new Option(flag).hideHelp());
   return command
     .option("--config <file>", "options from a .yaml, .json or .ts file; flags go over them", someText("--config"))
     .option("--model <folder>", "the policy to start from")
@@ -62,7 +67,7 @@ export function trainOptions(command: Command): Command {
     .option("--prompt-column <name>", "its column of prompts (default: prompt)")
     .option("--answer-column <name>", "its column of answers (default: answer)")
     .option("--key-column <name>", "its column of stable keys (default: a hash of the prompt)")
-    .option("--eval-share <share>", "share of it that is held out for evaluation (default: 0)", share("--eval-share"))
+    .option("--eval-share <share>", "share of it that is held out for evaluation (default: 0)", share("--eval-share", "from 0"))
     .option("--profile <file>", "file of touchstone profile, to choose and weight problems by (with --set profile.min_pass=… and the like)")
     .option(
       "--verifier <name>",
@@ -162,6 +167,9 @@ function pairs(flags: TrainFlags): [string[], unknown][] {
     [["lr"], flags.lr],
     [["schedule", "kind"], flags.schedule],
     [["temperature"], flags.temperature],
+    [["top_p"], flags.topP],
+    [["top_k"], flags.topK],
+    [["min_p"], flags.minP],
     [["max_tokens"], flags.maxTokens],
     [["eval", "every"], flags.evalEvery],
     [["eval", "problems"], flags.evalProblems],
@@ -196,12 +204,4 @@ function own(config: Written, key: string, value: unknown): void {
 function someTexts(flag: string): (text: string, before?: string[]) => string[] {
   const read = someText(flag);
   return (text, before = []) => [...before, read(text)];
-}
-
-function share(flag: string): (text: string) => number {
-  return (text) => {
-    const value = decimal(text);
-    if (value >= 0 && value <= 1) return value;
-    throw new ConfigError({ place: `option ${flag}`, cause: `got ${JSON.stringify(text)}`, mend: "give a number from 0 to 1" });
-  };
 }

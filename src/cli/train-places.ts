@@ -1,8 +1,8 @@
 /** Where each option of a run was written: in a flag, a --set, or at a line of the configuration file. */
 import { ConfigError, DataError, movedTo } from "../core/errors.js";
-import { parseOptions, pathText } from "../core/options.js";
+import { pathText } from "../core/options.js";
 import type { Path } from "../core/schema.js";
-import { trainConfig } from "../train/config.js";
+import { parseTrainConfig, trainConfig } from "../train/config.js";
 import { placeInConfig, type Written } from "../train/config-file.js";
 import { separate, type TrainOptions } from "../train/train.js";
 import type { TrainFlags } from "./train-flags.js";
@@ -41,7 +41,7 @@ function flagOf(words: readonly string[], flags: TrainFlags): string | undefined
 
 /** Checks a configuration as written, so that a fault is told where it stands. */
 export function checkWritten(config: Written, placeOf: (path: Path) => string): void {
-  parseOptions(trainConfig, separate(config as unknown as TrainOptions).input, placeOf);
+  parseTrainConfig(separate(config as unknown as TrainOptions).input, placeOf);
 }
 
 /** The error with its place where the option stands that it names; else the error itself. */

@@ -13,7 +13,10 @@ export interface Conditions {
   readonly truncation?: Truncation;
 }
 
-/** Restriction of the sampled distribution. For evaluation only, unless a method's specification asks for it (C8). */
+/**
+ * Restriction of the sampled distribution: top-k, then top-p of what is left, then min-p. For evaluation only, unless a method's
+ * specification asks for it (C8): a method that trains on such answers says so by needing `sample.truncation`.
+ */
 export interface Truncation {
   readonly topP?: number;
   readonly topK?: number;

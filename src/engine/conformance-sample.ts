@@ -2,9 +2,11 @@ import { expect } from "vitest";
 import { uniform } from "../core/random.js";
 import { type Case, key } from "./conformance-bench.js";
 import type { Sample } from "./contract.js";
-import { entropyOf, logSoftmax, mostLikely, topOf, truncated } from "./values.js";
+import { mostLikely, topOf } from "./values.js";
 
-const numbers = ({ ids, sampled, rawLogp, logp, entropy }: Sample): number[][] => [ids, sampled, rawLogp, logp, entropy].map((array) => Array.from(array));
+/** All numbers of an answer. */
+export const numbers = ({ ids, sampled, rawLogp, logp, entropy }: Sample): number[][] =>
+  [ids, sampled, rawLogp, logp, entropy].map((array) => Array.from(array));
 
 export const sampleCases: readonly Case[] = [
   {
@@ -161,28 +163,6 @@ export const sampleCases: readonly Case[] = [
       first.ids.forEach((_, t) => {
         const here = full!.subarray(t * info.vocabulary, (t + 1) * info.vocabulary);
         bench.close([logp[t]], [here[mostLikely(here)]]);
-      });
-    },
-  },
-  {
-    name: "truncation renormalises what it keeps; raw log-probs and entropy are of the whole distribution",
-    needs: ["sample", "sample.truncation", "score.full"],
-    run: async (bench) => {
-      const info = await bench.role();
-      const rules = [{ topK: 2 }, { topP: 0.5 }, { minP: 0.4 }, { topK: 5, topP: 0.8 }];
-      const requests = rules.flatMap((truncation, r) => [0, 1, 2, 3].map((i) => bench.request(info, 10 * r + i, { truncation, temperature: 1.3 })));
-      const answers = await bench.sample(requests);
-      const scores = await bench.engine.score(
-        answers.map(({ ids }, i) => ({ ...requests[i], temperature: 1, response: ids })),
-        { full: true },
-      );
-      answers.forEach((answer, i) => {
-        bench.close(answer.rawLogp, scores[i].logp);
-        answer.ids.forEach((id, t) => {
-          const whole = logSoftmax(scores[i].full!.slice(t * info.vocabulary, (t + 1) * info.vocabulary), 1.3);
-          bench.close([answer.entropy[t]], [entropyOf(whole)]);
-          bench.close([answer.logp[t]], [truncated(whole, requests[i].truncation!)[id]], 4 * bench.tolerance.logp);
-        });
       });
     },
   },

@@ -10,6 +10,7 @@ import { gradientCases } from "./conformance-gradient.js";
 import { sampleCases } from "./conformance-sample.js";
 import { scoreCases } from "./conformance-score.js";
 import { stepCases } from "./conformance-step.js";
+import { truncationCases } from "./conformance-truncation.js";
 import { weightsCases } from "./conformance-weights.js";
 import { capabilities, type EngineInfo } from "./contract.js";
 
@@ -17,6 +18,7 @@ export type { Subject, Tolerance } from "./conformance-bench.js";
 
 const themes: { readonly [theme: string]: readonly Case[] } = {
   sample: sampleCases,
+  truncation: truncationCases,
   score: scoreCases,
   gradient: gradientCases,
   step: stepCases,

@@ -92,10 +92,11 @@ export interface SampleRequest {
   readonly forced?: Int32Array;
   /** Also return the k most likely tokens of each position with the log of the remaining mass. */
   readonly topK?: number;
+  /** Draw from a part of the distribution at `temperature`: top-k, then top-p, then min-p (`truncated` in values.ts says exactly). */
   readonly truncation?: Truncation;
 }
 
-/** The k most likely tokens a position and the log of the remaining mass. All at the request's temperature. */
+/** The k most likely tokens a position and the log of the remaining mass. All at the request's temperature, before truncation. */
 export interface TopK {
   readonly k: number;
   readonly ids: Int32Array; // [tokens][k], most likely first, ties by lower id
@@ -110,7 +111,7 @@ export interface Sample {
   readonly sampled: Uint8Array;
   /** Log-probs at temperature 1, untruncated. [tokens] */
   readonly rawLogp: Float64Array;
-  /** Log-probs of the distribution drawn from: temperature and truncation applied. [tokens] */
+  /** Log-probs of the distribution drawn from: temperature and truncation applied; -Infinity for a forced token that is not kept. [tokens] */
   readonly logp: Float64Array;
   /** Entropy of the distribution at the request's temperature, before truncation. [tokens] */
   readonly entropy: Float64Array;

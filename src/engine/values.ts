@@ -74,23 +74,26 @@ export function draw(logp: ArrayLike<number>, u: number): number {
 }
 
 /**
- * Log-probs after truncation, renormalised, -Infinity outside. Top-k first, then top-p of what is left (the smallest
- * set of most likely ids that reaches it), then min-p (relative to the most likely id). At least one id stays.
+ * Log-probs after truncation, renormalised, -Infinity outside. The rules act one after another on the distribution at its
+ * temperature: top-k (the k most likely ids), top-p (of these, from the most likely on, the fewest that reach the share p of their
+ * mass), min-p (of these, ids at least minP times as likely as the most likely one). Ties of probability go to the lower id. At
+ * least one id stays; topK of the vocabulary or more, topP 1 and minP 0 keep all.
  */
-export function truncated(logp: Float64Array, truncation: Truncation): Float64Array {
+export function truncated(logp: Float64Array, { topK, topP, minP }: Truncation): Float64Array {
   let kept = ranked(logp);
-  if (truncation.topK !== undefined) kept = kept.subarray(0, truncation.topK);
-  if (truncation.topP !== undefined) {
+  if (topK !== undefined) kept = kept.subarray(0, topK);
+  if (topP !== undefined && topP < 1) {
     const total = logSumExp(Float64Array.from(kept, (v) => logp[v]));
     let sum = 0;
     let count = 0;
-    while (count < kept.length && sum < truncation.topP) sum += Math.exp(logp[kept[count++]] - total);
+    while (count < kept.length && sum < topP) sum += Math.exp(logp[kept[count++]] - total);
     kept = kept.subarray(0, Math.max(1, count));
   }
-  if (truncation.minP !== undefined) {
-    const least = logp[kept[0]] + Math.log(truncation.minP);
+  if (minP !== undefined && minP > 0) {
+    const least = logp[kept[0]] + Math.log(minP);
     kept = kept.filter((v, rank) => rank === 0 || logp[v] >= least);
   }
+  if (kept.length === logp.length) return logp;
   const total = logSumExp(Float64Array.from(kept, (v) => logp[v]));
   const result = new Float64Array(logp.length).fill(-Infinity);
   for (const v of kept) result[v] = logp[v] - total;

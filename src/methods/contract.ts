@@ -8,7 +8,7 @@ import type { Json } from "../core/json.js";
 import type { Note } from "../core/note.js";
 import type { Context, Message, Problem } from "../core/problem.js";
 import type { Meaning, RandomKey } from "../core/random.js";
-import type { Batch, Group, Purpose, Trajectory } from "../core/trajectory.js";
+import type { Batch, Group, Purpose, Trajectory, Truncation } from "../core/trajectory.js";
 import type { Verdict } from "../core/verdict.js";
 import type { Capability, EngineInfo, Sample, SampleRequest, Scores, ScoreWant, Sequence, Weights, WeightsRef } from "../engine/contract.js";
 import type { TokenMask } from "../losses/aggregate.js";
@@ -102,6 +102,8 @@ export interface Request {
   readonly maxTokens: number;
   readonly stop: Settings["stop"];
   readonly forced?: Int32Array;
+  /** For answers that are not trained on, or of a method that needs `sample.truncation`; others are refused. */
+  readonly truncation?: Truncation;
   readonly key: RandomKey;
 }
 

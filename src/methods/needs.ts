@@ -5,6 +5,12 @@ import type { Method, Need } from "./contract.js";
 /** What every method needs that changes the policy. */
 export const training: Need = { for: "training", oneOf: [{ capabilities: ["sample", "train"] }] };
 
+/** Whether the specification of one of the methods asks for answers that are drawn from a part of the distribution and trained on (C8). */
+export function trainsOnTruncated(methods: readonly Method[]): boolean {
+  const needs = methods.flatMap((part) => part.needs ?? []);
+  return needs.some(({ oneOf }) => oneOf.some(({ capabilities }) => capabilities?.includes("sample.truncation")));
+}
+
 /** A way that was taken although the paper goes another. */
 export interface Difference {
   readonly method: string;

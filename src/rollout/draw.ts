@@ -18,8 +18,8 @@ export interface DrawParts {
 
 /** What a request asks of the engine. */
 export function sampleRequest(request: Request): SampleRequest {
-  const { context, weights, temperature, maxTokens, stop, key, forced } = request;
-  return { context, weights, temperature, maxTokens, stop, key, ...(forced ? { forced } : {}) };
+  const { context, weights, temperature, maxTokens, stop, key, forced, truncation } = request;
+  return { context, weights, temperature, maxTokens, stop, key, ...(forced ? { forced } : {}), ...(truncation ? { truncation } : {}) };
 }
 
 /** Samples, verifies and records requests; trajectories come as their verdicts do, so a caller who needs an order sorts them. */
@@ -63,7 +63,7 @@ export function trajectoryOf(
   verdict: Verdict,
   { step, policyVersion }: Pick<DrawParts, "step" | "policyVersion">,
 ): Trajectory {
-  const { problem, member, turn, role, purpose, context, trainedUnder, temperature, key } = request;
+  const { problem, member, turn, role, purpose, context, trainedUnder, temperature, truncation, key } = request;
   const name = trajectoryKey(step, problem.key, member, turn);
   return {
     key: name,
@@ -80,7 +80,7 @@ export function trajectoryOf(
     sampled: sample.sampled,
     reward: sample.sampled.slice(),
     loss: sample.sampled.slice(),
-    behaviour: { values: sample.logp, conditions: { context: context.label, weights: sample.weights, temperature } },
+    behaviour: { values: sample.logp, conditions: { context: context.label, weights: sample.weights, temperature, ...(truncation && { truncation }) } },
     entropy: sample.entropy,
     spans: [],
     stop: sample.stop,

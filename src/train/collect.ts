@@ -1,7 +1,8 @@
 /** The rollout of one step: from the resolved slots of selection and rollout to the batch that is trained on. */
 import { ArgumentError, DataError } from "../core/errors.js";
-import { type Batch, type Group, type Trajectory, trained } from "../core/trajectory.js";
+import { type Batch, type Group, type Purpose, type Trajectory, type Truncation, trained } from "../core/trajectory.js";
 import type { Outcome } from "../methods/contract.js";
+import { trainsOnTruncated } from "../methods/needs.js";
 import { sameContext, withOld as scoreOld } from "../methods/old.js";
 import { type Resolved, withholdsReferences } from "../methods/resolve.js";
 import type { StepLab } from "./lab.js";
@@ -50,6 +51,7 @@ export async function assemble(
     groups = groups.filter((group) => trained(group).every(({ verdict }) => verdict.kind !== "unscored"));
   groups.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
   check(lab.step, groups);
+  for (const row of groups.flatMap(trained)) refuseTruncated(method, lab.step, row.purpose, row.behaviour.conditions.truncation);
   const batch = { step: lab.step, groups: await withOld(groups, labs.rollout, options.weights) };
   const kept = new Set(batch.groups.flatMap(({ trajectories }) => trajectories.map(({ key }) => key)));
   const inBatch = new Set(batch.groups.map(({ problem }) => problem.key));
@@ -64,6 +66,16 @@ export async function assemble(
     droppedGroups: all - groups.length,
     discardedTokens: lost.reduce((n, { sampled }) => n + sampled.reduce((a, b) => a + b, 0), 0),
   };
+}
+
+/** Answers from a part of the distribution are trained on only where a method's specification asks for them (C8): their log-probs are not the policy's. */
+export function refuseTruncated({ name, methods }: Resolved, step: number, purpose: Purpose, truncation: Truncation | undefined): void {
+  if (purpose !== "train" || truncation === undefined || trainsOnTruncated(methods)) return;
+  throw new ArgumentError({
+    place: `rollout of step ${step}`,
+    cause: `method ${name} trains on answers that were drawn with ${Object.keys(truncation).join(", ")}, whose log-probs are not the policy's`,
+    mend: "draw them from the whole distribution, or let the method need the capability sample.truncation",
+  });
 }
 
 function ofProblem(drawn: readonly Trajectory[], problem: string): Trajectory[] {

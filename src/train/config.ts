@@ -1,5 +1,9 @@
 /** The configuration of a training run: strict, each option with its default. */
 import { z } from "zod";
+import { ConfigError } from "../core/errors.js";
+import { parseOptions } from "../core/options.js";
+import type { Path } from "../core/schema.js";
+import type { Truncation } from "../core/trajectory.js";
 import { temperatures } from "../engine/contract.js";
 import { fallbackName } from "../methods/fallback.js";
 import { dataOptions } from "../tasks/data-options.js";
@@ -59,6 +63,9 @@ const evaluation = z.strictObject({
   samples: count.default(1).describe("Answers a problem."),
   temperature: temperature.describe("Temperature of these answers."),
   greedy: z.boolean().default(false).describe("Measure the most likely answer instead of a drawn one."),
+  top_k: count.optional().describe("Draw these answers from the k most likely tokens alone."),
+  top_p: z.number().gt(0).max(1).optional().describe("Draw from the fewest most likely tokens that reach this share of the probability, after top_k."),
+  min_p: z.number().min(0).max(1).optional().describe("Draw from tokens at least so often as likely as the most likely one, after top_k and top_p."),
   verifier: part.optional().describe("Evaluation's own verifier; absent: that of the task or data."),
   data: dataOptions.optional().describe("Evaluation's own file; absent: the part of task or data that is held out."),
   seed: z.int().min(0).default(0).describe("Seed of the choice of problems and of the draws; the same at every evaluation."),
@@ -162,6 +169,34 @@ export type TrainConfig = z.output<typeof trainConfig>;
 /** A configuration as it is written. */
 export type TrainConfigInput = z.input<typeof trainConfig>;
 export type Part = z.output<typeof part>;
+
+/** The rules of a restricted draw by the names of configurations; undefined without any. */
+export function truncationOf({ top_k, top_p, min_p }: TrainConfig["eval"]): Truncation | undefined {
+  if (top_k === undefined && top_p === undefined && min_p === undefined) return undefined;
+  return { ...(top_k !== undefined && { topK: top_k }), ...(top_p !== undefined && { topP: top_p }), ...(min_p !== undefined && { minP: min_p }) };
+}
+
+/** A configuration with its defaults. Throws ConfigError with the place of its first fault. */
+export function parseTrainConfig(input: unknown, place: string | ((path: Path) => string)): TrainConfig {
+  const restricting = ["top_p", "top_k", "min_p"].find((key) => typeof input === "object" && input !== null && Object.hasOwn(input, key));
+  if (restricting !== undefined) {
+    throw new ConfigError({
+      place: typeof place === "function" ? place([restricting]) : `${place}, option ${restricting}`,
+      cause: "training's answers are drawn from the whole distribution, since log-probs of a restricted draw would bias the ratio",
+      mend: `leave it out, or restrict the draws of evaluation with eval.${restricting}`,
+    });
+  }
+  const config = parseOptions(trainConfig, input, place);
+  const { greedy } = config.eval;
+  if (greedy && truncationOf(config.eval) !== undefined) {
+    throw new ConfigError({
+      place: typeof place === "function" ? place(["eval", "greedy"]) : `${place}, option eval.greedy`,
+      cause: "the most likely token is the same whatever top_k, top_p or min_p leave",
+      mend: "leave out one or the other",
+    });
+  }
+  return config;
+}
 
 /** Name and options of a part. */
 export function partOf(value: Part): z.output<typeof named> {

@@ -9,7 +9,7 @@ import { problemSetId } from "../evaluate/samples.js";
 import type { EnvironmentHost } from "../rollout/environment.js";
 import type { Verifier } from "../verify/contract.js";
 import type { JudgePool } from "../verify/pool.js";
-import type { TrainConfig } from "./config.js";
+import { type TrainConfig, truncationOf } from "./config.js";
 import { policy } from "./lab.js";
 
 export interface EvaluationParts {
@@ -42,6 +42,7 @@ export async function measurePolicy(
 ): Promise<Evaluated> {
   const { problems, verifier, judges, environment, tokenizer, maxTokens, config } = parts;
   const { samples, temperature, greedy, seed } = config;
+  const truncation = truncationOf(config);
   const evaluation = await evaluate(engine, {
     weights: policy,
     problems,
@@ -52,6 +53,7 @@ export async function measurePolicy(
     n: greedy ? 1 : samples,
     temperature,
     greedy,
+    ...(truncation && { truncation }),
     maxTokens,
     seed,
     ...(signal && { signal }),

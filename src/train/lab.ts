@@ -14,6 +14,7 @@ import type { EnvironmentHost } from "../rollout/environment.js";
 import { drawEpisodes, episodeKeys } from "../rollout/episodes.js";
 import { Rounds } from "../rollout/rounds.js";
 import type { AnswerClasses } from "../verify/contract.js";
+import { refuseTruncated } from "./collect.js";
 import type { Ledger } from "./ledger.js";
 import { withheldSource } from "./problem-source.js";
 
@@ -208,7 +209,8 @@ export class StepLab implements Step {
   }
 
   async *draw(requests: readonly Request[]): AsyncGenerator<Trajectory> {
-    const { policyVersion, tokenizer, environment } = this.parts;
+    const { policyVersion, tokenizer, environment, method } = this.parts;
+    for (const { purpose, truncation } of requests) refuseTruncated(method, this.step, purpose, truncation);
     const judge = (...asked: Parameters<LabParts["judge"]>): Promise<Verdict> => this.judge(...asked);
     const common = { step: this.step, policyVersion: policyVersion(), judge };
     const rollouts =

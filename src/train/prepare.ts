@@ -3,7 +3,6 @@ import { resolve as resolvePath } from "node:path";
 import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import { isModulePath } from "../core/load.js";
-import { parseOptions } from "../core/options.js";
 import type { Problem } from "../core/problem.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { Engine, ModelInfo } from "../engine/contract.js";
@@ -20,7 +19,7 @@ import { telling } from "../verify/faults.js";
 import { type JudgePool, startPool } from "../verify/pool.js";
 import { refuseUnlessTotal } from "../verify/probe.js";
 import type { Composition } from "./ahead.js";
-import { type Part, partOf, type TrainConfig, type TrainConfigInput, trainConfig } from "./config.js";
+import { type Part, parseTrainConfig, partOf, type TrainConfig, type TrainConfigInput } from "./config.js";
 import { type Contexts, renderContexts } from "./contexts.js";
 import { type EngineForm, engineForm, limitsOf, refuseUnlessRoom, startEngine } from "./engines.js";
 import { withEpisodes } from "./episodes.js";
@@ -90,7 +89,7 @@ const drawingAhead: Method = { name: "overlap", needs: [{ for: "drawing batches 
 
 /** Reads a configuration and loads what it names. Throws before anything is started. */
 export async function plan(input: TrainConfigInput, given: Given, place = "train", from?: From, onProgress?: OnProgress): Promise<Plan> {
-  const named = absolute(parseOptions(trainConfig, input, place));
+  const named = absolute(parseTrainConfig(input, place));
   // A run records the folder of the weights, so that it stays the same when the run that was named goes on.
   const read = from
     ? named

@@ -6,6 +6,7 @@ export const has: readonly Capability[] = [
   "sample.forced",
   "sample.top-k",
   "sample.greedy",
+  "sample.truncation",
   "score",
   "score.top-k",
   "score.targets",
@@ -30,7 +31,6 @@ const noCall = "the engine contract has no call for it yet";
 
 export const lacks: EngineInfo["lacks"] = {
   "sample.stop-strings": "it sees token ids, and the text of tokens is the caller's",
-  "sample.truncation": "training draws from the whole distribution, and restricted draws for evaluation are not built yet",
   "sample.continue": noCall,
   "sample.gumbel": "a random number for each entry of the vocabulary is too dear; the inverse transform draws",
   "score.sum-squares": noCall,

@@ -6,6 +6,8 @@
  * Level one finds the block of 256 in which u · total falls, level two the token within it; a vocabulary of one block has only the second. Both take the last entry
  * whose exclusive cumulative sum is at most the target, and both keep the target below the sum of what they look at, so
  * that a token of probability 0 is never drawn, also for u = 0 and u = 1 − 2⁻⁵³.
+ *
+ * A restricted draw (top-k, top-p, min-p) is the same transform over the masses that its rules keep; `kept` tells which.
  */
 import type { DecoderConfig } from "./config.js";
 import { Graph, type Value } from "./graph.js";
@@ -19,6 +21,8 @@ export interface DrawWants {
   /** Some row is greedy or forced. */
   readonly chosen: boolean;
   readonly topK: number;
+  /** Some row draws from a part of the distribution. */
+  readonly restricted: boolean;
 }
 
 const count = (g: Graph, condition: Value): Value => g.apply("ReduceSum", [g.apply("Cast", [condition], { to: 7 }), g.ints([1])], { keepdims: 1 });
@@ -68,9 +72,32 @@ function exponentials(g: Graph, logits: Value): { z: Value; e: Value } {
 }
 
 /**
+ * What the rules of each row keep of masses e = exp(z) [R, n] whose largest is 1, as true or false [R, n]. Ranks go by falling z, ties by lower
+ * id. Kept are the first `mostRanks` [R, 1]; of these the ranks before which less than `share` [R, 1] of their mass lies; and of these
+ * masses of at least `leastMass` [R, 1]. The sums are in double. Rules that restrict nothing (n, infinity, 0) keep everything.
+ */
+export function kept(g: Graph, z: Value, e: Value, mostRanks: Value, share: Value, leastMass: Value): Value {
+  const n = g.apply("Slice", [g.apply("Shape", [e]), g.ints([1]), g.ints([2])]);
+  // A sort must not meet what is no number; the total tells of it.
+  const lowest = g.float(-3e38);
+  const sortable = g.apply("Where", [g.apply("GreaterOrEqual", [z, lowest]), z, lowest]);
+  const ids = g.applyMany("TopK", [sortable, n], 2, { axis: 1 })[1] as Value;
+  const masses = double(g, g.apply("GatherElements", [e, ids], { axis: 1 }));
+  const rank = g.apply("CumSum", [g.apply("Expand", [g.ints([1]), g.apply("Shape", [e])]), g.int(1)], { exclusive: 1 });
+  const first = g.apply("Less", [rank, mostRanks]);
+  const before = g.apply("CumSum", [mul(g, masses, double(g, first)), g.int(1)], { exclusive: 1 });
+  const all = g.apply("ReduceSum", [mul(g, masses, double(g, first)), g.ints([1])], { keepdims: 1 });
+  const likely = g.apply("Less", [before, mul(g, share, all)]);
+  const large = g.apply("GreaterOrEqual", [masses, leastMass]);
+  const stays = g.apply("Cast", [g.apply("And", [g.apply("And", [first, likely]), large])], { to: 7 });
+  return g.apply("Cast", [g.apply("ScatterElements", [g.apply("Sub", [stays, stays]), ids, stays], { axis: 1 })], { to: 9 });
+}
+
+/**
  * Final norm, head and draw. Inputs: `x` [R, width] (last layer's output), `norm`, `table`, `inverseT` [R, 1], `u` [R, 1] in
  * double, and with `chosen`: `greedy` [R, 1] and `forced` [R, 1] (an id, or −1). Outputs, each [R, 1]: `token`, `z` of it, `total`, `energy`
  * (entropy = log total − energy / total), with `tempered` `rawZ` and `rawTotal`; with topK `topZ`, `topIds` [R, k] and `topTail`.
+ * With `restricted` there are the inputs of `kept`, and the output `keptTotal`: the mass drawn from, or 0 where the token lies outside of it (a forced one).
  */
 export function drawGraph(c: DecoderConfig, wants: DrawWants): Uint8Array {
   const g = new Graph();
@@ -79,7 +106,12 @@ export function drawGraph(c: DecoderConfig, wants: DrawWants): Uint8Array {
   const logits = paddedLogits(g, c, normed, g.input("table", "float32", [V, c.width]));
   const u = g.input("u", "float64", ["R", 1]);
   const { z, e } = exponentials(g, wants.tempered ? mul(g, logits, g.input("inverseT", "float32", ["R", 1])) : logits);
-  const drawn = drawToken(g, e, V, u);
+  const whole = drawToken(g, e, V, u);
+  const stays = wants.restricted
+    ? kept(g, z, e, g.input("mostRanks", "int64", ["R", 1]), g.input("share", "float64", ["R", 1]), g.input("leastMass", "float64", ["R", 1]))
+    : undefined;
+  const left = stays && g.apply("Where", [stays, e, mul(g, e, g.float(0))]);
+  const drawn = left ? drawToken(g, left, V, u) : whole;
   let token = drawn.token;
   if (wants.chosen) {
     const forced = g.input("forced", "int64", ["R", 1]);
@@ -90,7 +122,8 @@ export function drawGraph(c: DecoderConfig, wants: DrawWants): Uint8Array {
   const of = (x: Value) => g.apply("GatherElements", [x, token], { axis: 1 });
   g.output("token", token, "int64", ["R", 1]);
   g.output("z", of(z), "float32", ["R", 1]);
-  g.output("total", drawn.total, "float64", ["R", 1]);
+  g.output("total", whole.total, "float64", ["R", 1]);
+  if (stays) g.output("keptTotal", g.apply("Where", [of(stays), drawn.total, mul(g, drawn.total, g.double(0))]), "float64", ["R", 1]);
   g.output("energy", energy(g, e, z, V), "float64", ["R", 1]);
   if (wants.tempered) {
     const raw = exponentials(g, logits);

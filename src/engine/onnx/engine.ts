@@ -96,7 +96,8 @@ export class OnnxEngine implements Replica {
     requests.forEach((request, index) => {
       const { role, weighted } = this.weights.resolve(request.weights, `sample request ${index}`);
       const length = evenLength(request.context.ids.length + request.maxTokens);
-      this.weights.refuseUnlessFits(role, { kind: "sample", sequences: Math.min(this.options.maxRows, requests.length), length });
+      const restricted = request.truncation !== undefined;
+      this.weights.refuseUnlessFits(role, { kind: "sample", sequences: Math.min(this.options.maxRows, requests.length), length, restricted });
       const key = `${weighted.identity} ${request.weights.at ?? ""} ${request.topK ?? 0}`;
       const part = parts.get(key) ?? { weighted, requests: [] };
       part.requests.push({ index, request });

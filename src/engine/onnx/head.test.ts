@@ -167,7 +167,7 @@ describe("the draw's graph", () => {
     greedy: tensor([R, 1], [1, 0, 0]),
     forced: tensor([R, 1], [-1, 299, -1]),
   };
-  const wants = { tempered: true, chosen: true, topK: 4 };
+  const wants = { tempered: true, chosen: true, topK: 4, restricted: false };
 
   it("agrees with the head on masses, in float64 and in ONNX Runtime; greedy and forced rows take their token", async () => {
     const headOut = evaluate(decode(headForward(c, { ...everything, topK: 4, full: true })), feeds);
@@ -189,7 +189,7 @@ describe("the draw's graph", () => {
 
   it("draws the inverse transform's token in untempered rows without greedy or forced ones", async () => {
     const { z, total } = evaluate(decode(headForward(c, { full: true })), { ...feeds, inverseT: tensor([R, 1], [1, 1, 1]) });
-    const run = await runInRuntime(drawGraph(c, { tempered: false, chosen: false, topK: 0 }), draw);
+    const run = await runInRuntime(drawGraph(c, { tempered: false, chosen: false, topK: 0, restricted: false }), draw);
     for (let r = 0; r < R; r++) {
       let below = draw.u.data[r] * total.data[r];
       const token = z.data.subarray(r * 512, (r + 1) * 512).findIndex((value) => {

@@ -10,7 +10,7 @@ import { parameterCount } from "./params.js";
 export type Work =
   | { readonly kind: "load" }
   /** `sequences` at a time, each with up to `length` tokens of context and response. */
-  | { readonly kind: "sample"; readonly sequences: number; readonly length: number }
+  | { readonly kind: "sample"; readonly sequences: number; readonly length: number; readonly restricted?: boolean }
   /** Packs of up to `slots` tokens in rows of up to `length`. */
   | { readonly kind: "score"; readonly slots: number; readonly length: number }
   | {
@@ -64,7 +64,8 @@ export function estimateMemory(config: DecoderConfig, work: Work, plan: MemoryPl
     const capacity = Math.ceil(1.25 * work.length) + 16;
     parts.cache = 1.8 * number * work.sequences * capacity * layers * 2 * kv;
     parts.layer = work.sequences * layerForward(capacity);
-    parts.head = headChunk(work.sequences, 3);
+    // Ranks, order and running sums of a restricted draw are of 64 bits.
+    parts.head = headChunk(work.sequences, work.restricted ? 24 : 3);
   }
   if (work.kind === "score") {
     parts.layer = work.slots * layerForward(work.length);

@@ -6,11 +6,12 @@
 import type { Tensor } from "onnxruntime-node";
 import { DivergenceError } from "../../core/errors.js";
 import { uniform } from "../../core/random.js";
-import type { StopReason } from "../../core/trajectory.js";
+import type { StopReason, Truncation } from "../../core/trajectory.js";
 import type { Sample, SampleRequest, Scores } from "../contract.js";
 import { KeyValueCache } from "./cache.js";
 import { decodeGraph, fed } from "./decode.js";
 import { type DrawWants, drawGraph } from "./draw.js";
+import { padded } from "./head.js";
 import { layerForward } from "./layer.js";
 import { evenLength, packMask } from "./pack.js";
 import { embed, headName, layerFeeds, type Model, shapeKey } from "./pass.js";
@@ -174,17 +175,28 @@ export class Sampler {
       tempered: rows.some(({ request }) => request.temperature !== 1),
       chosen: rows.some(({ request, ids }) => request.greedy || ids.length < (request.forced?.length ?? 0)),
       topK: rows[0]?.request.topK ?? 0,
+      restricted: rows.some(({ request }) => restricts(request.truncation)),
     };
     const u = new Float64Array(R);
     const inverseT = new Float32Array(R).fill(1);
     const greedy = new Uint8Array(R);
     const forced = new BigInt64Array(R).fill(-1n);
+    const rules = {
+      mostRanks: new BigInt64Array(R).fill(BigInt(padded(c.vocabulary))),
+      share: new Float64Array(R).fill(Number.POSITIVE_INFINITY),
+      leastMass: new Float64Array(R),
+    };
     rows.forEach(({ request, ids }, row) => {
       u[row] = uniform(request.key, ids.length);
       inverseT[row] = 1 / request.temperature;
       greedy[row] = request.greedy ? 1 : 0;
       const next = request.forced?.[ids.length];
       if (next !== undefined) forced[row] = BigInt(next);
+      const { topK, topP, minP } = request.truncation ?? {};
+      if (topK !== undefined) rules.mostRanks[row] = BigInt(topK);
+      // A share of 1 is all, whatever the rounding of the sums.
+      if (topP !== undefined && topP < 1) rules.share[row] = topP;
+      if (minP !== undefined) rules.leastMass[row] = minP;
     });
     const out = await sessions.run(`draw ${Object.values(wants).join()} ${shapeKey(c)}`, () => drawGraph(c, wants), {
       x: sessions.float(y.length === R * c.width ? y : y.subarray(0, R * c.width), [R, c.width]),
@@ -194,6 +206,9 @@ export class Sampler {
       inverseT: sessions.float(inverseT, [R, 1]),
       greedy: sessions.bools(greedy, [R, 1]),
       forced: sessions.ints(forced, [R, 1]),
+      mostRanks: sessions.ints(rules.mostRanks, [R, 1]),
+      share: sessions.double(rules.share, [R, 1]),
+      leastMass: sessions.double(rules.leastMass, [R, 1]),
     });
     const array = (name: string) => (out[name] as Tensor).data as Float32Array | Float64Array;
     const tokens = out.token?.data as BigInt64Array;
@@ -201,13 +216,14 @@ export class Sampler {
       const { request, ids } = row;
       const total = array("total")[r] as number;
       const log = Math.log(total);
-      const logp = (array("z")[r] as number) - log;
+      const z = array("z")[r] as number;
+      const whole = z - log;
       if (row.top) readTop(row.top, ids.length, r, out, log);
       const token = Number(tokens[r]);
       if (!Number.isFinite(total) || token < 0 || token >= c.vocabulary) throw notFinite(this.identity, request.weights.role, ids.length);
       ids.push(token);
-      row.logp.push(logp);
-      row.rawLogp.push(request.temperature === 1 ? logp : (array("rawZ")[r] as number) - Math.log(array("rawTotal")[r] as number));
+      row.logp.push(wants.restricted ? restrictedLogp(z, array("keptTotal")[r] as number) : whole);
+      row.rawLogp.push(request.temperature === 1 ? whole : (array("rawZ")[r] as number) - Math.log(array("rawTotal")[r] as number));
       row.entropy.push(log - (array("energy")[r] as number) / total);
       if (ids.length > (request.forced?.length ?? 0)) this.counts.sampledTokens++;
       if (request.stop.ids.includes(token)) row.stop = "eos";
@@ -237,6 +253,12 @@ function open(index: number, request: SampleRequest): Open {
   const top = k ? { k, ids: new Int32Array(n * k), logp: new Float64Array(n * k), tail: new Float64Array(n) } : undefined;
   return { index, request, ids: [], logp: [], rawLogp: [], entropy: [], top, stop: undefined };
 }
+
+/** Whether there is a rule, even one that keeps all. */
+const restricts = (truncation: Truncation | undefined): boolean => truncation !== undefined && Object.values(truncation).some((rule) => rule !== undefined);
+
+/** −Infinity for a token outside of what was drawn from: it was forced. */
+const restrictedLogp = (z: number, keptTotal: number): number => (keptTotal > 0 ? z - Math.log(keptTotal) : Number.NEGATIVE_INFINITY);
 
 function notFinite(identity: string, role: string, position: number): DivergenceError {
   return new DivergenceError({

@@ -67,7 +67,7 @@ export class Drawer {
   /** Tokens for the uniforms by the whole graph of a decoding step, from the last layer's output on. */
   async draw(logits: Float32Array, uniforms: Float64Array, rows: number): Promise<{ tokens: number[]; totals: number[]; z: number[] }> {
     const head = this.head(logits, rows);
-    const wants = { tempered: false, chosen: false, topK: 0 };
+    const wants = { tempered: false, chosen: false, topK: 0, restricted: false };
     return this.batches(uniforms, rows, (u) => this.sessions.run("draw", () => drawGraph(config, wants), { ...head, u }));
   }
 
