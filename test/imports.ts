@@ -37,7 +37,7 @@ function target(path: string, specifier: string): string {
 }
 
 /** A folder may import from itself and from those before it. */
-const order = ["core", "losses", "verify", "tasks", "rollout", "methods", "engine", "evaluate", "train", "compare", "reproduce", "view", "cli"];
+const order = ["core", "tokenizers", "losses", "verify", "tasks", "rollout", "methods", "engine", "evaluate", "train", "compare", "reproduce", "view", "cli"];
 /** Of those before it in the order, the folders that these may not use. */
 const barred: { readonly [folder: string]: readonly string[] } = {
   verify: ["losses"],

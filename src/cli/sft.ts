@@ -1,6 +1,5 @@
 /** `touchstone sft`: supervised training of a new or an existing policy, on pairs, on a task's worked solutions, or on rollouts. */
 import { type Command, Option } from "commander";
-import { loadAlphabet, saveAlphabet } from "../core/alphabet.js";
 import { ConfigError, DataError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import type { Tokenizer } from "../core/tokenizer.js";
@@ -11,6 +10,8 @@ import { startLocal } from "../engine/onnx/start.js";
 import { parseSchedule, type Schedule } from "../engine/schedule.js";
 import { startHost } from "../rollout/environment.js";
 import { namedTask } from "../tasks/catalogue.js";
+import { loadTokenizer } from "../tokenizers/load.js";
+import { saveTokenizer } from "../train/model-files.js";
 import { modelHelp, namedModel } from "../train/model-name.js";
 import { alphabetOf, type Pair, pairExamples, readPairs } from "../train/pairs.js";
 import { rolloutExamples } from "../train/rollout-examples.js";
@@ -101,7 +102,7 @@ async function run(flags: SftFlags): Promise<void> {
   const model = flags.model === undefined ? undefined : namedModel(flags.model);
   const known = model === undefined ? undefined : await inspectFolder(model.folder);
   const longest = known === undefined ? flags.maxLength : known.maxPositions;
-  const own = model === undefined ? undefined : await loadAlphabet(model.folder);
+  const own = model === undefined ? undefined : await loadTokenizer(model.folder);
   const tokenizer = own ?? task?.tokenizer ?? (task ? noTokenizer(task.name) : alphabetOf(pairs));
   const config = flags.size === undefined ? undefined : policyConfig(flags.size, tokenizer, flags.maxLength);
   const source: LoadRequest["source"] = model ? { from: "folder", path: model.folder } : { from: "config", config: config as Json, seed };
@@ -148,7 +149,7 @@ async function learn(flags: SftFlags, batch: Batches, { schedule, source, tokeni
   let saved = 0;
   const write = async (folder: string): Promise<void> => {
     await engine.weights.save({ role: "policy" }, folder);
-    await saveAlphabet(tokenizer, folder);
+    await saveTokenizer(tokenizer, source.from === "folder" ? source.path : undefined, folder);
   };
   const between = async (step: number): Promise<void> => {
     try {

@@ -95,6 +95,10 @@ class Alphabet implements Tokenizer {
     return Int32Array.from(out);
   }
 
+  prompt(text: string): Int32Array {
+    return this.encode(text);
+  }
+
   private refusal(text: string, at: number): DataError {
     const character = String.fromCodePoint(text.codePointAt(at) as number);
     const line = JSON.stringify(text.slice(Math.max(0, at - 10), at + 10));

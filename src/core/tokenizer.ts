@@ -23,6 +23,8 @@ export interface Tokenizer {
   readonly bosId?: number;
   /** Ids of plain text. Special tokens that a user typed stay text. Throws DataError for text that has no tokens. */
   encode(text: string): Int32Array;
+  /** Ids of a plain text that a sequence begins with: with a beginning token where the model's texts have one. */
+  prompt(text: string): Int32Array;
   /** Total: any list of numbers gives a text; ids outside the vocabulary show as U+FFFD. Specials are skipped unless asked for. */
   decode(ids: ArrayLike<number>, specials?: Specials): string;
   /** An incremental `decode`. */

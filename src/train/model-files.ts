@@ -3,9 +3,10 @@ import { createHash } from "node:crypto";
 import { createReadStream, existsSync, readdirSync } from "node:fs";
 import { copyFile } from "node:fs/promises";
 import { join } from "node:path";
-import { alphabetFile, loadAlphabet, saveAlphabet } from "../core/alphabet.js";
+import { saveAlphabet } from "../core/alphabet.js";
 import { ModelError } from "../core/errors.js";
 import type { Tokenizer } from "../core/tokenizer.js";
+import { hasTokenizer, loadTokenizer, type TokenizerOptions } from "../tokenizers/load.js";
 
 /** Files of a model folder that are neither weights nor their configuration. */
 const besides = [
@@ -20,11 +21,14 @@ const besides = [
   "generation_config.json",
 ];
 
-/** The tokenizer of a model folder, else the task's own. Throws ModelError when there is none, or when the two disagree. */
-export async function tokenizerOf(folder: string, own: Tokenizer | undefined): Promise<Tokenizer> {
-  if (!existsSync(join(folder, alphabetFile)) && own !== undefined) return own;
-  const found = await loadAlphabet(folder);
-  if (own !== undefined && found.id !== own.id) {
+/**
+ * The tokenizer of a model folder, else the task's own. Throws ModelError when there is none, or when both are alphabets
+ * and disagree; a published model's own tokenizer writes any task's texts.
+ */
+export async function tokenizerOf(folder: string, own: Tokenizer | undefined, options: TokenizerOptions = {}): Promise<Tokenizer> {
+  if (!hasTokenizer(folder) && own !== undefined) return own;
+  const found = await loadTokenizer(folder, options);
+  if (own !== undefined && isAlphabet(found) && found.id !== own.id) {
     throw new ModelError({
       place: `model ${folder}`,
       cause: `its tokenizer ${found.id} is not the task's ${own.id}`,
@@ -34,10 +38,12 @@ export async function tokenizerOf(folder: string, own: Tokenizer | undefined): P
   return found;
 }
 
-/** Puts the tokenizer's files of a model folder beside weights that were saved from it. */
-export async function saveTokenizer(tokenizer: Tokenizer, model: string, folder: string): Promise<void> {
-  for (const name of besides) if (existsSync(join(model, name))) await copyFile(join(model, name), join(folder, name));
-  if (tokenizer.id.startsWith("alphabet:")) await saveAlphabet(tokenizer, folder);
+const isAlphabet = ({ id }: Tokenizer): boolean => id.startsWith("alphabet:");
+
+/** Puts the tokenizer's files of a model folder (undefined: a new policy) beside weights that were saved from it. */
+export async function saveTokenizer(tokenizer: Tokenizer, model: string | undefined, folder: string): Promise<void> {
+  if (model !== undefined) for (const name of besides) if (existsSync(join(model, name))) await copyFile(join(model, name), join(folder, name));
+  if (isAlphabet(tokenizer)) await saveAlphabet(tokenizer, folder);
 }
 
 /** SHA-256 over the weights and configuration of a model folder: two folders of one hash are the same model. */
