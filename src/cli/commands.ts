@@ -19,6 +19,7 @@ export const commands: readonly CommandEntry[] = [
   { name: "eval", summary: "how often a policy is right: pass@k and maj@k with intervals", load: () => import("./eval.js") },
   { name: "sample", summary: "responses of a policy with their verdicts", load: () => import("./sample.js") },
   { name: "profile", summary: "how often a policy solves each problem, to filter and weight them by", load: () => import("./profile.js") },
+  { name: "methods", summary: "the methods and papers: slots, options, needs, what was shown", load: () => import("./methods.js") },
   { name: "reproduce", summary: "what a paper claims, over paired seeds: shown, not shown or reversed", load: () => import("./reproduce.js") },
   { name: "engine", summary: "serve an engine to other processes or machines", load: () => import("./engine.js") },
 ];

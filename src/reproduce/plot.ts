@@ -42,7 +42,7 @@ export function pictureOf({ arms }: Reproduction): Spec {
           { name: "y", type: "band", range: [0, height], domain: names },
         ],
         axes: [
-          { orient: "bottom", scale: "x", grid: true, gridOpacity: 0.4 },
+          { orient: "bottom", scale: "x", grid: true, gridScale: "y", gridOpacity: 0.4 },
           { orient: "left", scale: "y", ticks: false },
         ],
         marks: [
