@@ -6,6 +6,7 @@ import { readStatistics } from "../losses/contract.js";
 import { groupCounts } from "../methods/advantages.js";
 import { type Coefficients, groupsWithoutCoefficient } from "../methods/coefficients.js";
 import { causeOf } from "../verify/faults.js";
+import { sourceMetrics, turnMetrics } from "./data-statistics.js";
 import type { UpdateResult } from "./update.js";
 
 /**
@@ -15,6 +16,7 @@ import type { UpdateResult } from "./update.js";
  * `entropy`: mean entropy a sampled token, nats. `tokens_mean`, `tokens_max`: response lengths; `truncated`: share cut off by the budget.
  * `gap_mean`, `gap_max`, `gap_kl`: sampler against trainer on the same tokens at the same weights. `loss`: its value (0 on-policy is usual; the gradient is what counts).
  * `grad_norm`: mean norm before clipping over the batch's updates, `grad_clipped`: share of updates that were scaled down, `lr`: rate of the last update.
+ * `reward.SOURCE` and the like, `turns` and the like: see data-statistics.ts.
  * `clip_low`, `clip_high`, `ratio_max`, `kl_k1`, `kl_k3`, `kl_reference`: from the loss. `unscored`: share of answers without a score.
  */
 export function metricsOf(c: Coefficients, u: UpdateResult): { [name: string]: number } {
@@ -36,6 +38,8 @@ export function metricsOf(c: Coefficients, u: UpdateResult): { [name: string]: n
     tokens_mean: mean(lengths),
     tokens_max: lengths.length > 0 ? Math.max(...lengths) : undefined,
     truncated: share(rows, ({ stop }) => stop === "length"),
+    ...sourceMetrics(c),
+    ...turnMetrics(rows),
     loss: u.loss,
     updates: u.steps,
     grad_norm: mean(u.gradNorms),

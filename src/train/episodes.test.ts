@@ -82,6 +82,13 @@ describe("training on a task with an environment", () => {
     // The sampler and the trainer see the same tokens before each token, across all turns.
     const gaps = [...RunReader.open(run.out).events()].flatMap(({ kind, data }) => (kind === "step" ? [(data.metrics as { gap_max: number }).gap_max] : []));
     expect(Math.max(...gaps)).toBeLessThan(1e-9);
+    const [first] = [...RunReader.open(run.out).events()].flatMap(({ kind, data }) => (kind === "step" ? [data.metrics as { [name: string]: number }] : []));
+    const own = all.slice(0, 24);
+    const sum = (of: (row: Trajectory) => number): number => own.reduce((total, row) => total + of(row), 0);
+    expect(first).toMatchObject({ turns: expect.closeTo(sum(({ turns }) => turns!.length) / 24, 12), turns_faults: 0, observed_cut: 0 });
+    const drawn = sum(({ sampled }) => sampled.reduce((a, b) => a + b, 0));
+    expect(first!.observed).toBeCloseTo(1 - drawn / sum(({ response }) => response.length), 12);
+    expect(first!["info.said"]).toBeGreaterThan(1);
   });
 
   it("names the environment as the owner of the expansion", async () => {

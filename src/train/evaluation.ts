@@ -10,6 +10,7 @@ import type { EnvironmentHost } from "../rollout/environment.js";
 import type { Verifier } from "../verify/contract.js";
 import type { JudgePool } from "../verify/pool.js";
 import { type TrainConfig, truncationOf } from "./config.js";
+import { sourceScores } from "./data-statistics.js";
 import { policy } from "./lab.js";
 
 export interface EvaluationParts {
@@ -78,7 +79,7 @@ export async function measurePolicy(
     scores: problems.map(({ key }) => rounded(scores.get(key))),
     problem_set: problemSetId(problems),
   } as { readonly [name: string]: Json };
-  const numbers = { ...(score === undefined ? {} : { "eval.score": score }), "eval.tokens_mean": metrics.tokens.mean };
+  const numbers = { ...(score === undefined ? {} : { "eval.score": score }), ...sourceScores(problems, scores), "eval.tokens_mean": metrics.tokens.mean };
   return { ...(score === undefined ? {} : { score }), data, numbers, tokens: metrics.tokens.total, warnings };
 }
 

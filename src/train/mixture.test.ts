@@ -59,6 +59,21 @@ describe("a run on two sources", () => {
     expect(Math.abs(share - 0.25)).toBeLessThan(4 * Math.sqrt((0.25 * 0.75) / 240));
   });
 
+  it("has numbers of each, which add up to those of the batch, in evaluations too", async () => {
+    const { data, ...rest } = settings({ steps: 4, eval: { every: 4, problems: 12 } });
+    const run = { ...rest, data: { ...data, eval_share: 0.3 } } as TrainOptions;
+    await train(run);
+    const steps = [...RunReader.open(run.out).events()].flatMap(({ kind, data }) => (kind === "step" ? [data.metrics as { [name: string]: number }] : []));
+    expect(steps).toHaveLength(4);
+    for (const metrics of steps) {
+      const of = (name: string): number[] => ["small.jsonl", "large.jsonl"].map((source) => metrics[`${name}.${source}`] ?? 0);
+      const rows = of("rows");
+      expect(rows.reduce((a, b) => a + b, 0)).toBeCloseTo(1, 12);
+      expect(of("reward").reduce((sum, reward, i) => sum + reward * (rows[i] as number), 0)).toBeCloseTo(metrics.reward as number, 12);
+    }
+    expect(Object.keys(steps[3]!).filter((name) => name.startsWith("eval.score."))).toEqual(["eval.score.large.jsonl", "eval.score.small.jsonl"]);
+  });
+
   it("that is interrupted goes on to the same bytes, wherever that was", async () => {
     const whole = settings();
     await train(whole);
