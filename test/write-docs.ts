@@ -1,15 +1,18 @@
-/** Writes docs/methods.md, and the table of options in docs/configuration.md. */
+/** Writes docs/methods.md, docs/reproductions.md, and the table of options in docs/configuration.md. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { optionsTable } from "../src/core/option-table.js";
 import { builtInMethods } from "../src/methods/catalogue.js";
 import { methodsPage } from "../src/methods/doc.js";
+import { reproductionsPage } from "../src/reproduce/page.js";
+import { records } from "../src/reproduce/record.js";
 import { trainConfig } from "../src/train/config.js";
 import { repository } from "./paths.js";
 
 const page = (name: string): string => join(repository, "docs", name);
 
 writeFileSync(page("methods.md"), methodsPage(await builtInMethods()));
+writeFileSync(page("reproductions.md"), reproductionsPage(records()));
 
 const configuration = readFileSync(page("configuration.md"), "utf8");
 const table = /^\| option \|.*\n(\|.*\n?)+/m;

@@ -5,6 +5,7 @@ import { join, resolve } from "node:path";
 import type { Command } from "commander";
 import { ConfigError } from "../core/errors.js";
 import { refuseUnlessWritable } from "../core/writable.js";
+import { currentCommit } from "../reproduce/commit.js";
 import { type FoundDemonstration, findDemonstration } from "../reproduce/find.js";
 import { writeWhole } from "../reproduce/part.js";
 import { writeReproductionPlot } from "../reproduce/plot.js";
@@ -94,6 +95,8 @@ function refuseTogether({ quick, sabotage, record, remark }: ReproduceFlags): vo
   const place = "touchstone reproduce";
   if (quick && sabotage) throw new ConfigError({ place, cause: "--quick gives no verdict, and --sabotage is about one", mend: "leave one of the two out" });
   if (quick && record) throw new ConfigError({ place, cause: "a quick run is too small to be recorded", mend: "leave --quick or --record out" });
+  if (record && currentCommit().endsWith("+changes"))
+    throw new ConfigError({ place: "option --record", cause: "the sources differ from their commit", mend: "commit them, or run in a clone of the commit" });
   if (remark !== undefined && !record)
     throw new ConfigError({ place: "option --remark", cause: "nothing is recorded", mend: "give --record, or leave it out" });
 }

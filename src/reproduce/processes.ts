@@ -4,11 +4,13 @@ import { createWriteStream, mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
-import { errorFromJson, movedTo, RunError } from "../core/errors.js";
+import { errorFromJson, errorToJson, movedTo, RunError, type TouchstoneError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
-import { type Part, type PartSpec, partFile } from "./part.js";
+import { loadDemonstration } from "./find.js";
+import { type Part, type PartSpec, partFile, runPart } from "./part.js";
 
 export interface PartsOptions {
+  /** Processes at one time; 0: one part after another in this process. */
   readonly atOnce: number;
   readonly signal?: AbortSignal;
   readonly onPart: (part: Part) => void;
@@ -26,7 +28,7 @@ export async function runParts(specs: readonly PartSpec[], { atOnce, signal, onP
   const worker = async (): Promise<void> => {
     for (let spec = waiting.shift(); spec !== undefined && !signal?.aborted && faults.length === 0; spec = waiting.shift()) {
       try {
-        onPart(await inProcess(spec, running));
+        onPart(await (atOnce === 0 ? inThisProcess(spec) : inProcess(spec, running)));
       } catch (error) {
         if (signal?.aborted) return;
         faults.push(error);
@@ -59,7 +61,6 @@ function inProcess(spec: PartSpec, running: Set<ChildProcess>): Promise<Part> {
   const printed = createWriteStream(log);
   child.stdout?.pipe(printed, { end: false });
   child.stderr?.pipe(printed, { end: false });
-  const where = `arm ${spec.arm}, seed ${spec.seed}`;
   return new Promise((done, fail) => {
     let answer: { readonly part?: Part; readonly error?: { readonly [key: string]: Json } } | undefined;
     child.on("message", (message) => {
@@ -72,16 +73,30 @@ function inProcess(spec: PartSpec, running: Set<ChildProcess>): Promise<Part> {
       if (answer?.part) return done(answer.part);
       if (answer?.error === undefined)
         return fail(
-          new RunError({ place: where, cause: `its process ended (${signal ?? `code ${code}`})`, mend: `read ${log}, and give the same command again` }),
+          new RunError({
+            place: placeOf(spec),
+            cause: `its process ended (${signal ?? `code ${code}`})`,
+            mend: `read ${log}, and give the same command again`,
+          }),
         );
-      const error = errorFromJson(answer.error);
-      if (error.place !== "") return fail(movedTo(error, `${where}, ${error.place}`));
-      fail(
-        new RunError(
-          { place: where, cause: `it throws (${error.message.split("\n")[0]})`, mend: `mend the demonstration; ${log} has the lines` },
-          { cause: error },
-        ),
-      );
+      fail(placedAt(spec, errorFromJson(answer.error)));
     });
   });
+}
+
+async function inThisProcess(spec: PartSpec): Promise<Part> {
+  try {
+    return await runPart((await loadDemonstration(spec.file)).demonstration, spec);
+  } catch (error) {
+    throw placedAt(spec, errorFromJson(errorToJson(error)));
+  }
+}
+
+const placeOf = ({ arm, seed }: PartSpec): string => `arm ${arm}, seed ${seed}`;
+
+/** The same error, with its arm and seed. */
+function placedAt(spec: PartSpec, error: TouchstoneError): TouchstoneError {
+  if (error.place !== "") return movedTo(error, `${placeOf(spec)}, ${error.place}`);
+  const cause = `it throws (${error.message.split("\n")[0]})`;
+  return new RunError({ place: placeOf(spec), cause, mend: "mend the demonstration, and give the same command again" }, { cause: error });
 }

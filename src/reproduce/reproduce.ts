@@ -20,7 +20,7 @@ export interface ReproduceOptions {
   readonly seeds?: number;
   readonly quick?: boolean;
   readonly out: string;
-  /** Parts at one time. */
+  /** Parts at one time, each in a process of its own; 0: one after another in this process. */
   readonly atOnce: number;
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: ReproduceProgress) => void;
