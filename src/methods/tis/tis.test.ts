@@ -3,6 +3,7 @@ import { batch, group, row, scores } from "../../../test/support/batch.js";
 import { lossAt, made, resolved } from "../../../test/support/method.js";
 import { options, tablePolicy, tokenizer } from "../../../test/support/tabular.js";
 import { note } from "../../core/note.js";
+import { plainContext } from "../../core/problem.js";
 import type { Trajectory } from "../../core/trajectory.js";
 import { accept, reject } from "../../core/verdict.js";
 import { TableEngine } from "../../engine/table/engine.js";
@@ -37,6 +38,12 @@ describe("TIS, by hand", () => {
   it("forced and observed tokens have weight 1, whatever their log-probs", () => {
     const forced = { ...row("p", 0, { old: [-1, -1], behaviour: [-1, -9] }), sampled: Uint8Array.of(1, 0) };
     expect([...truncatedWeights(forced, 2)]).toEqual([1, 1]);
+  });
+
+  it("leaves alone what was sampled under another context: its ratio is not one of sampler and trainer", () => {
+    const off = { ...row("p", 0, { old: [-1, -2], behaviour: [-2, -3] }), sampledUnder: plainContext([1, 2, 3], "guided") };
+    expect([...truncatedWeights(off, 2)]).toEqual([1, 1]);
+    expect([...truncatedWeights({ ...off, sampledUnder: off.trainedUnder }, 2)]).toEqual([2, 2]);
   });
 
   it("tells mean weight and share that was cut", () => {

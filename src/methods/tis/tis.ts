@@ -8,23 +8,25 @@
  * about to train, so that the ratio of the loss is between trainer and trainer, and weighs each coefficient by what the
  * sampler was off by. Under overlap that is also the distance of the weights: the ratio's centre is then the present policy
  * and the cap bounds what stale answers may weigh (decoupled, as Hilton et al. 2022, arXiv 2110.00641, have it). `limits.gap` still stops a run whose sampler
- * is far off: raise it where the correction is meant to carry that. Forced and observed tokens have weight 1.
+ * is far off: raise it where the correction is meant to carry that. Forced and observed tokens have weight 1, and so have
+ * answers that were sampled under another context: what that changed is the matter of the method that did it.
  */
 import { z } from "zod";
 import type { Batch, Trajectory } from "../../core/trajectory.js";
 import type { MethodModule } from "../contract.js";
 import { rowsOf } from "../credit.js";
 import { training } from "../needs.js";
-import { withOld } from "../old.js";
+import { sameContext, withOld } from "../old.js";
 
 export const tisOptions = z.strictObject({
   cap: z.number().gt(0).default(2).describe("Largest weight of a token."),
 });
 export type TisOptions = z.output<typeof tisOptions>;
 
-/** min(exp(old - behaviour), cap) for sampled tokens, 1 for the others. [tokens] */
-export function truncatedWeights({ old, behaviour, sampled }: Trajectory, cap: number): Float64Array {
-  return behaviour.values.map((m, t) => (sampled[t] ? Math.min(Math.exp(((old ?? behaviour).values[t] as number) - m), cap) : 1));
+/** min(exp(old - behaviour), cap) for sampled tokens, 1 for the others and for an answer that was sampled under another context. [tokens] */
+export function truncatedWeights({ old, behaviour, sampled, sampledUnder, trainedUnder }: Trajectory, cap: number): Float64Array {
+  const told = sameContext(sampledUnder, trainedUnder);
+  return behaviour.values.map((m, t) => (told && sampled[t] ? Math.min(Math.exp(((old ?? behaviour).values[t] as number) - m), cap) : 1));
 }
 
 /** Mean weight over the sampled tokens of a batch, and the share that the cap cut. */
