@@ -61,8 +61,9 @@ function withSet(method: Method, slots: ReadonlySet<OneSlot>): Method {
   const answers = [...slots].flatMap((slot) => {
     const one = method.slots[slot] as One<unknown> | undefined;
     if (one === undefined || "sets" in one) return [];
-    const { about, check } = one;
-    return [[slot, { sets: "owns" in one ? one.owns : one.prefers, ...(about === undefined ? {} : { about }), ...(check === undefined ? {} : { check }) }]];
+    const { about, check, around } = one;
+    const rest = { ...(about === undefined ? {} : { about }), ...(check === undefined ? {} : { check }), ...(around === undefined ? {} : { around }) };
+    return [[slot, { sets: "owns" in one ? one.owns : one.prefers, ...rest }]];
   });
   return answers.length === 0 ? method : { ...method, slots: { ...method.slots, ...Object.fromEntries(answers) } };
 }

@@ -44,6 +44,8 @@ export interface Settings {
   /** Response budget in tokens. */
   readonly maxTokens: number;
   readonly stop: { readonly ids: readonly number[]; readonly strings?: readonly string[] };
+  /** Steps between evaluations of the policy; 0 or absent: there are none. */
+  readonly evaluateEvery?: number;
 }
 
 /** The problems that a run trains on, by index. */
@@ -170,6 +172,10 @@ export interface StepView {
   readonly statistics: Statistics;
   /** Metrics so far, this step's and, under `eval.`, the last evaluation's. */
   readonly metrics: { readonly [name: string]: number };
+  /** The step after which that evaluation was made; absent: there was none. */
+  readonly evaluatedAt?: number;
+  /** Records, as an event of kind `stage`, that a method goes over to another way of training, and why. */
+  announce(reason: string): void;
 }
 
 /** Exactly one of these runs. */
@@ -212,6 +218,8 @@ export type One<F> = ({ readonly sets: F } | { readonly owns: F } | { readonly p
   readonly about?: string;
   /** Refuses settings under which this answer cannot work, by throwing; asked only of the answer that runs. */
   readonly check?: (settings: Settings) => void;
+  /** What it makes of the answer of another method that owns the slot: it is then laid around that answer, and neither gives way. */
+  around?(owner: F): F;
 };
 
 /** A stage. `about` is one phrase for the resolved table. */
@@ -240,6 +248,8 @@ export interface RoleWish {
   /** It sends gradients to `role:NAME`. */
   readonly trainable?: boolean;
   readonly valueHead?: boolean;
+  /** How it follows another role where the run does not say: after every so many steps w becomes decay w + (1 - decay) of the other's; with decay 0 it is a copy. */
+  readonly average?: { readonly of: string; readonly decay: number; readonly every: number };
 }
 
 export interface Method {
@@ -254,9 +264,9 @@ export interface Method {
   readonly signal?: "reward-variance" | "beyond";
   /**
    * `withheld`: neither references nor privileged data reach any slot, and no verdict is asked for in training (C17);
-   * `needed`: it reads them by another way than verdicts.
+   * `needed`: it reads them by another way than verdicts; `judged`: it goes by verdicts apart from what rewards are made of.
    */
-  readonly references?: "withheld" | "needed";
+  readonly references?: "withheld" | "needed" | "judged";
   /** Refuses settings under which it cannot work, whatever other methods answer, by throwing. */
   readonly check?: (settings: Settings) => void;
   readonly slots: Slots;

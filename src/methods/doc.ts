@@ -76,7 +76,11 @@ function sectionOf(each: AnyMethod, method: Method, fallback: Method): string[] 
   const own = tableOf(resolve(method, fallback)).filter(({ from, how }) => from === method.name && how !== "default");
   const needs = (method.needs ?? []).filter(({ oneOf }) => oneOf.some(({ roles = [] }) => roles.length > 0)).map(needText);
   const signal = { "reward-variance": "Filters groups whose rewards are equal.", beyond: "Learns from groups whose rewards are equal, too." };
-  const references = { withheld: "Hides references and privileged data from training.", needed: "Reads references or privileged data." };
+  const references = {
+    withheld: "Hides references and privileged data from training.",
+    needed: "Reads references or privileged data.",
+    judged: "Goes by verdicts, whatever rewards are made of.",
+  };
   const notes = [...needs, ...(method.signal ? [signal[method.signal]] : []), ...(method.references ? [references[method.references]] : [])];
   const table = optionsTable(each.options);
   return [

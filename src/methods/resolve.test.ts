@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { rewarded } from "../../test/support/batch.js";
+import { settings } from "../../test/support/method.js";
 import type { Json } from "../core/json.js";
 import type { Note } from "../core/note.js";
 import { note } from "../core/note.js";
@@ -31,6 +32,37 @@ describe("a slot with one answer", () => {
   it("runs what the user set over an owner", () => {
     const composed = compose(method("o", { loss: { owns: loss } }), method("options", { loss: { sets: other } }));
     expect(resolve(composed, base).one.loss).toMatchObject({ from: "options", how: "sets", over: ["o"], value: other });
+  });
+
+  it("has answers that are laid around an owner's, and around nothing else", async () => {
+    const doubled: Slots = {
+      aggregate: {
+        prefers: () => [new Float64Array([1])],
+        around:
+          (owner) =>
+          (...given) =>
+            owner(...given).map((w) => w.map((x) => 2 * x)),
+        about: "twice",
+      },
+    };
+    const set: Slots = {
+      aggregate: {
+        sets: () => [new Float64Array([1])],
+        around:
+          (owner) =>
+          (...given) =>
+            owner(...given).map((w) => w.map((x) => x + 1)),
+      },
+    };
+    const owner = method("o", { aggregate: { owns: () => [new Float64Array([5])], about: "fives" } });
+    const of = (...methods: Method[]) => resolve(compose(...methods), base).one.aggregate;
+    const weightsOf = ({ value }: ReturnType<typeof of>) => value({ step: 1, groups: [] }, { rows: new Uint8Array(), tokens: [] }, settings).map((w) => [...w]);
+    const both = of(method("d", doubled), method("s", set), owner);
+    expect(both).toMatchObject({ from: "o", how: "owns", over: [], about: "fives; within that of d (twice); within that of s" });
+    expect(weightsOf(both)).toEqual([[11]]);
+    expect(weightsOf(of(owner, method("d", doubled)))).toEqual([[10]]);
+    expect(of(method("d", doubled), method("p", { aggregate: { prefers: () => [] } }))).toMatchObject({ from: "p", how: "prefers", over: ["d"] });
+    expect(weightsOf(of(method("d", doubled)))).toEqual([[1]]);
   });
 
   it("with two owners is an error that names both", () => {
@@ -107,6 +139,12 @@ describe("compose", () => {
   it("refuses a filter on reward variance beside a method that learns from equal rewards", () => {
     expect(() => compose(method("dapo", {}, { signal: "reward-variance" }), method("cpo", {}, { signal: "beyond" }))).toThrow(
       "dapo drops groups whose rewards are equal, and cpo learns from them",
+    );
+  });
+
+  it("refuses a method that goes by verdicts beside one that withholds references", () => {
+    expect(() => compose(method("om-grpo", {}, { references: "withheld" }), method("vigor", {}, { references: "judged" }))).toThrow(
+      "method om-grpo+vigor: om-grpo withholds references, and vigor goes by verdicts; leave one of the two out",
     );
   });
 

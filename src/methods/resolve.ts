@@ -1,5 +1,6 @@
 /**
  * Composition. A slot with one answer runs what the user set, else its owner, else the right-most preference, else GRPO's.
+ * Answers that say how (`around`) are laid around an owner's.
  * Stages of a slot all run, coarse level first, then in the order of composition (C18).
  */
 import { ConfigError } from "../core/errors.js";
@@ -97,11 +98,15 @@ function answer<K extends OneSlot>(slot: K, methods: readonly Method[], fallback
     const one = m.slots[slot] as One<OneSlots[K]> | undefined;
     return one === undefined || (silenced.has(m) && howOf(one) === "prefers") ? [] : [{ from: m.name, how: howOf(one), one }];
   });
+  const owned = given.some(({ how, one }) => how === "owns" && one.around === undefined);
+  const layers = owned ? given.filter(({ one }) => one.around !== undefined) : [];
+  const rivals = given.filter((g) => !layers.includes(g));
   for (const how of ["sets", "owns", "prefers"] as const) {
-    const winner = given.filter((g) => g.how === how).at(-1);
+    const winner = rivals.filter((g) => g.how === how).at(-1);
     if (!winner) continue;
-    const over = given.filter((g) => g !== winner).map((g) => g.from);
-    return { value: choiceOf(winner.one), from: winner.from, how, over, ...saidOf(winner.one) };
+    const over = rivals.filter((g) => g !== winner).map((g) => g.from);
+    const value = layers.reduce((inner, { one }) => one.around?.(inner) ?? inner, choiceOf(winner.one));
+    return { value, from: winner.from, how, over, ...saidOf(winner.one, layers) };
   }
   const one = fallback.slots[slot] as One<OneSlots[K]> | undefined;
   if (one === undefined)
@@ -121,8 +126,10 @@ function choiceOf<F>(one: One<F>): F {
   return "sets" in one ? one.sets : "owns" in one ? one.owns : one.prefers;
 }
 
-function saidOf<F>({ about, check }: One<F>): Pick<One<F>, "about" | "check"> {
-  return { ...(about === undefined ? {} : { about }), ...(check === undefined ? {} : { check }) };
+/** `layers`: answers that are laid around this one, the innermost first. */
+function saidOf<F>({ about, check }: One<F>, layers: readonly { readonly from: string; readonly one: One<F> }[] = []): Pick<One<F>, "about" | "check"> {
+  const said = [...(about === undefined ? [] : [about]), ...layers.map(({ from, one }) => `within that of ${from}${one.about ? ` (${one.about})` : ""}`)];
+  return { ...(said.length === 0 ? {} : { about: said.join("; ") }), ...(check === undefined ? {} : { check }) };
 }
 
 function stagesOf<K extends StageSlot>(slot: K, methods: readonly Method[]): Placed<StageSlots[K]>[] {
@@ -183,12 +190,12 @@ function checkConflicts(methods: readonly Method[]): void {
     }
   }
   const blind = methods.find((m) => m.references === "withheld");
-  const reader = methods.find((m) => m.references === "needed" || m.signal === "reward-variance");
+  const reader = methods.find((m) => m.references === "needed" || m.references === "judged" || m.signal === "reward-variance");
   if (blind && reader) {
     throw conflict(
       blind.name,
       reader.name,
-      `${blind.name} withholds references, and ${reader.name} ${reader.signal ? "drops groups by their verdicts" : "reads them"}`,
+      `${blind.name} withholds references, and ${reader.name} ${reader.signal === "reward-variance" ? "drops groups by their verdicts" : reader.references === "judged" ? "goes by verdicts" : "reads them"}`,
     );
   }
   const filter = methods.find((m) => m.signal === "reward-variance");

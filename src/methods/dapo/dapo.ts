@@ -8,7 +8,8 @@
  * L is max_tokens, C the overlong buffer. A_i is GRPO's (eq. 9). The paper drops groups by accuracy, we by the verdicts' rewards,
  * before the punishment. Our choice: as many new problems as are missing are drawn in each refill, `max_refills` times at
  * most; then the batch is trained as it is, and where no group qualifies the first ones come through, so that the run can
- * tell why it learns nothing. What was dropped is booked as discarded tokens.
+ * tell why it learns nothing. What was dropped is booked as discarded tokens. Where another method owns the allocation, it
+ * draws what is replaced and what replaces it.
  */
 import { z } from "zod";
 import { ConfigError } from "../../core/errors.js";
@@ -18,8 +19,8 @@ import { rewardOf } from "../../core/verdict.js";
 import { aggregator } from "../../losses/aggregate.js";
 import { clip } from "../../losses/clip.js";
 import { comparesAnswers, varied } from "../advantages.js";
-import { drawGroups } from "../base.js";
-import type { Cell, MethodModule, OneSlots, Settings } from "../contract.js";
+import { fixedGroups } from "../base.js";
+import type { Cell, MethodModule, OneSlots, Settings, Step } from "../contract.js";
 import { rowsOf } from "../credit.js";
 import { training } from "../needs.js";
 
@@ -40,22 +41,26 @@ export type DapoOptions = z.output<typeof dapoOptions>;
 /** Refills of the last step, and the groups that they replaced. */
 export type DapoState = { readonly refills: number; readonly dropped: number };
 
-/** Draws groups until the batch is full of those in which rewards differ, or `most` refills are used up. */
-export function dynamicSampling(most: number, state: Cell<DapoState>): OneSlots["allocate"] {
+/** Draws groups, each batch of them by `inner`, until there are enough in which rewards differ, or `most` refills are used up. */
+export function dynamicSampling(most: number, state: Cell<DapoState>, inner: OneSlots["allocate"] = fixedGroups): OneSlots["allocate"] {
   const informs = (group: Group): boolean => varied(trained(group).flatMap(({ verdict }) => rewardOf(verdict) ?? []));
+  const draw = async (step: Step, problems: number): Promise<Group[]> => {
+    const groups: Group[] = [];
+    for await (const group of inner.run(forProblems(step, problems))) groups.push(group);
+    return groups;
+  };
   return {
-    appends: false,
+    appends: inner.appends,
     async *run(step) {
       const { problems } = step.settings;
-      const first = await drawGroups(step, await step.propose(problems));
+      const first = await draw(step, problems);
       const kept = first.filter(informs);
       let drawn = first.length;
       let refills = 0;
       while (kept.length < problems && refills < most) {
-        const proposed = await step.propose(problems - kept.length);
-        if (proposed.length === 0) break;
+        const round = await draw(step, problems - kept.length);
+        if (round.length === 0) break;
         refills++;
-        const round = await drawGroups(step, proposed);
         drawn += round.length;
         kept.push(...round.filter(informs));
       }
@@ -64,6 +69,11 @@ export function dynamicSampling(most: number, state: Cell<DapoState>): OneSlots[
       yield* batch;
     },
   };
+}
+
+/** The same step for a batch of so many problems: proposals, draws and books stay those of the step. */
+function forProblems(step: Step, problems: number): Step {
+  return Object.create(step, { settings: { value: { ...step.settings, problems } } }) as Step;
 }
 
 /** The soft overlong punishment of an answer of n tokens: 0 up to L - C, then falling to -1 at L and staying there (eq. 13). */
@@ -94,6 +104,7 @@ export const dapo: MethodModule<DapoOptions, DapoState> = {
           ? {
               allocate: {
                 prefers: dynamicSampling(max_refills, state),
+                around: (owner) => dynamicSampling(max_refills, state, owner),
                 about: `a fixed number of answers a problem; groups of equal rewards are replaced, ${max_refills} refills at most`,
                 check: comparesAnswers("DAPO"),
               },
