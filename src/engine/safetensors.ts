@@ -8,7 +8,23 @@ import type { Json } from "../core/json.js";
 import { bfloat16ToFloat32, float16ToFloat32 } from "./half.js";
 
 /** Bytes an element. */
-const widths = { F64: 8, F32: 4, F16: 2, BF16: 2, I64: 8, I32: 4, I16: 2, I8: 1, U64: 8, U32: 4, U16: 2, U8: 1, BOOL: 1, F8_E4M3: 1, F8_E5M2: 1 } as const;
+export const widths = {
+  F64: 8,
+  F32: 4,
+  F16: 2,
+  BF16: 2,
+  I64: 8,
+  I32: 4,
+  I16: 2,
+  I8: 1,
+  U64: 8,
+  U32: 4,
+  U16: 2,
+  U8: 1,
+  BOOL: 1,
+  F8_E4M3: 1,
+  F8_E5M2: 1,
+} as const;
 export type Dtype = keyof typeof widths;
 
 /** Where a tensor lies; `begin` and `end` are bytes from the start of the file. */

@@ -1,0 +1,109 @@
+/** tokenizer.json and tokenizer_config.json from the metadata of a GGUF file. */
+import { ModelError } from "../../core/errors.js";
+import type { Json } from "../../core/json.js";
+import type { GgufFile } from "./file.js";
+
+/** GPT-2's own rule, which ByteLevel has built in. */
+const gpt2: Json = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true };
+const bytesOnly: Json = { ...(gpt2 as object), use_regex: false };
+const words = (numerals: string): Json => ({
+  type: "Sequence",
+  pretokenizers: [
+    {
+      type: "Split",
+      pattern: {
+        Regex: `(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|${numerals}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+`,
+      },
+      behavior: "Isolated",
+      invert: false,
+    },
+    bytesOnly,
+  ],
+});
+
+interface Rule {
+  readonly split: Json;
+  readonly normalizer?: Json;
+  /** Whole words of the vocabulary are taken without merging. */
+  readonly wholeWords?: true;
+}
+
+/** How a text is split before merging, by the name in `tokenizer.ggml.pre`. */
+const rules: { readonly [pre: string]: Rule } = {
+  "gpt-2": { split: gpt2 },
+  smollm: { split: { type: "Sequence", pretokenizers: [{ type: "Digits", individual_digits: true }, gpt2] } },
+  qwen2: { split: words("\\p{N}"), normalizer: { type: "NFC" } },
+  "llama-bpe": { split: words("\\p{N}{1,3}"), wholeWords: true },
+};
+
+/** Kinds of tokens in `tokenizer.ggml.token_type`. */
+const [unknown, control, own, unused] = [2, 3, 4, 5];
+
+export interface TokenizerFiles {
+  readonly tokenizer: Json;
+  readonly config: { readonly [key: string]: Json };
+}
+
+/** The content of both files. Throws ModelError for a vocabulary or a rule for splitting that is not known. */
+export function tokenizerOf(file: GgufFile): TokenizerFiles {
+  const refuse = (cause: string): never => {
+    throw new ModelError({ place: file.path, cause, mend: "give the model as a Hugging Face folder, whose tokenizer.json says the rule" });
+  };
+  const model = file.text("tokenizer.ggml.model", "none");
+  if (model !== "gpt2") refuse(`its vocabulary is of the kind ${model}, and byte-level pairs (gpt2) alone are read from GGUF files`);
+  const pre = file.text("tokenizer.ggml.pre", "default");
+  const rule = rules[pre] ?? refuse(`its rule for splitting texts is ${pre}, and ${Object.keys(rules).join(", ")} are known`);
+  const tokens = file.list("tokenizer.ggml.tokens") as readonly string[];
+  const types = file.list("tokenizer.ggml.token_type") as readonly number[];
+  const typed = (id: number): number => types[id] ?? 1;
+  const all = [...tokens.entries()];
+  const added = all.filter(([id]) => [unknown, control, own].includes(typed(id)));
+  const named = (name: string): string | null => {
+    const key = `tokenizer.ggml.${name}_token_id`;
+    return file.has(key) ? (tokens[file.number(key)] ?? null) : null;
+  };
+  return {
+    tokenizer: {
+      version: "1.0",
+      truncation: null,
+      padding: null,
+      added_tokens: added.map(([id, content]) => ({
+        id,
+        content,
+        single_word: false,
+        lstrip: false,
+        rstrip: false,
+        normalized: false,
+        special: typed(id) !== own,
+      })),
+      normalizer: rule.normalizer ?? null,
+      pre_tokenizer: rule.split,
+      post_processor: null,
+      decoder: { type: "ByteLevel", add_prefix_space: true, trim_offsets: true, use_regex: true },
+      model: {
+        type: "BPE",
+        dropout: null,
+        unk_token: null,
+        continuing_subword_prefix: null,
+        end_of_word_suffix: null,
+        fuse_unk: false,
+        byte_fallback: false,
+        ignore_merges: rule.wholeWords === true,
+        // Padding of the table to a round size ("unused") is no token.
+        vocab: Object.fromEntries(all.filter(([id]) => typed(id) !== unused).map(([id, name]) => [name, id])),
+        merges: file.list("tokenizer.ggml.merges") as readonly string[],
+      },
+    },
+    config: {
+      tokenizer_class: "PreTrainedTokenizerFast",
+      model_max_length: file.number(`${file.text("general.architecture")}.context_length`),
+      clean_up_tokenization_spaces: false,
+      add_bos_token: file.flag("tokenizer.ggml.add_bos_token", false),
+      bos_token: named("bos"),
+      eos_token: named("eos"),
+      pad_token: named("padding"),
+      unk_token: named("unknown"),
+      ...(file.has("tokenizer.chat_template") ? { chat_template: file.text("tokenizer.chat_template") } : {}),
+    },
+  };
+}
