@@ -108,6 +108,11 @@ describe("before step 1", () => {
     expect(asked.length - trying.length).toBe(4 * (1 + 2 + 3 + 4 + 4) + 5 * 4);
   });
 
+  it("takes an answer that was cut off for none: with one token there is no room for an end", async () => {
+    const { folder } = await train(run({ max_tokens: 1, problems: 7, steps: 1 }));
+    expect(Object.values(levelsAt(folder, 0) as object)).toEqual(new Array(7).fill(5));
+  });
+
   it("keeps problems whose GRPO gradient is 0", async () => {
     const result = await train(run({ method: use({ guidance: "none" }), steps: 3 }));
     expect(metricsOf(result.folder).map(({ groups_silent, updates }) => [groups_silent, updates])).toEqual(new Array(3).fill([1, 0]));
