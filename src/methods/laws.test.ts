@@ -1,6 +1,7 @@
 /** What holds of every composition: the laws of compose, and every accepted pair of the methods that come with Touchstone in a run of two steps. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { lax } from "../../test/support/lax-task.js";
+import { onDigits } from "../../test/support/on-digits.js";
 import { snapshot } from "../../test/support/run-writer.js";
 import { options, tablePolicy } from "../../test/support/tabular.js";
 import { CapabilityError } from "../core/errors.js";
@@ -122,12 +123,6 @@ describe("neutral stages", () => {
     expect(changed.filter((path) => !path.startsWith("rollouts/"))).toEqual([]);
   });
 });
-
-/** Options without which a method cannot run on digits, answered at once. */
-const onDigits: { readonly [method: string]: { readonly [option: string]: Json } } = {
-  "om-grpo": { judge_prompt: "{problem}{first}{second}", judge_choices: ["0", "1"] },
-  "oc-grpo": { hard_samples: 0, continue_prompt: "{problem}{guidance}", verify_prompt: "{problem}{guidance}" },
-};
 
 describe("every accepted pair", () => {
   /** A run of two steps; a role that a method wants to be named is the policy as it starts. */

@@ -23,3 +23,5 @@ export const lax = defineTask({
   maxTokens: () => 2,
   tokenizer: () => tokenizer,
 });
+
+export default lax;
