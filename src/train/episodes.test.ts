@@ -13,6 +13,7 @@ import { drawEpisodes, episodeKeys } from "../rollout/episodes.js";
 import { Rounds } from "../rollout/rounds.js";
 import type { Environment } from "../tasks/contract.js";
 import { defineTask } from "../tasks/define.js";
+import { guess } from "../tasks/guess/guess.js";
 import { judge } from "../verify/contract.js";
 import { RunReader } from "./store/reader.js";
 import { resume, type TrainOptions, train } from "./train.js";
@@ -108,6 +109,24 @@ describe("training on a task with an environment", () => {
     const [is, expected] = [snapshot(cut.out), snapshot(whole.out)];
     expect(Object.keys(expected).filter((path) => is[path] !== expected[path])).toEqual([]);
   });
+
+  it.each([0, 1])(
+    "that is named, whose conversations a thread of their own plays, is the same to the byte resumed and judged elsewhere, with overlap %d",
+    async (overlap) => {
+      const policy = await tablePolicy({ order: 2, init: 1.5 }, 3, guess().tokenizer);
+      const named = (more: Partial<TrainOptions>): TrainOptions => options(policy, { task: "guess", steps: 3, problems: 3, group: 4, overlap, ...more });
+      const whole = named({ verifier_workers: 0 });
+      await train(whole);
+      const controller = new AbortController();
+      const onProgress: TrainOptions["onProgress"] = (progress) => progress.kind === "step" && progress.step === 1 && controller.abort();
+      const cut = named({ verifier_workers: 2, signal: controller.signal, onProgress });
+      expect((await train(cut)).reason).toBe("interrupted");
+      expect((await resume(cut.out)).reason).toBe("done");
+      const [is, expected] = [snapshot(cut.out), snapshot(whole.out)];
+      expect(Object.keys(expected).filter((path) => is[path] !== expected[path])).toEqual([]);
+      expect(Math.max(...(await rollouts(whole.out)).map(({ turns }) => turns?.length ?? 0))).toBeGreaterThan(1);
+    },
+  );
 });
 
 describe("evaluation", () => {

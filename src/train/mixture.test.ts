@@ -74,17 +74,30 @@ describe("a run on two sources", () => {
     expect(Object.keys(steps[3]!).filter((name) => name.startsWith("eval.score."))).toEqual(["eval.score.large.jsonl", "eval.score.small.jsonl"]);
   });
 
-  it("that is interrupted goes on to the same bytes, wherever that was", async () => {
-    const whole = settings();
-    await train(whole);
-    const expected = snapshot(whole.out);
-    for (const last of [1, 4, 7]) {
-      const controller = new AbortController();
-      const run = settings({ signal: controller.signal, onProgress: (progress) => progress.kind === "step" && progress.step === last && controller.abort() });
-      expect((await train(run)).reason).toBe("interrupted");
-      expect((await resume(run.out)).reason).toBe("done");
-      const is = snapshot(run.out);
-      expect(Object.keys(expected).filter((path) => is[path] !== expected[path])).toEqual([]);
+  it("that is interrupted goes on to the same bytes, wherever that was, whoever judges, and with a batch drawn ahead", async () => {
+    for (const [overlap, cuts] of [
+      [
+        0,
+        [
+          { last: 1, verifier_workers: 0 },
+          { last: 4, verifier_workers: 0 },
+          { last: 7, verifier_workers: 2 },
+        ],
+      ],
+      [1, [{ last: 4, verifier_workers: 0 }]],
+    ] as const) {
+      const whole = settings({ overlap });
+      await train(whole);
+      const expected = snapshot(whole.out);
+      for (const { last, verifier_workers } of cuts) {
+        const controller = new AbortController();
+        const onProgress: TrainOptions["onProgress"] = (progress) => progress.kind === "step" && progress.step === last && controller.abort();
+        const run = settings({ overlap, verifier_workers, signal: controller.signal, onProgress });
+        expect((await train(run)).reason).toBe("interrupted");
+        expect((await resume(run.out)).reason).toBe("done");
+        const is = snapshot(run.out);
+        expect(Object.keys(expected).filter((path) => is[path] !== expected[path])).toEqual([]);
+      }
     }
   });
 

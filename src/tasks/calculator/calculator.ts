@@ -7,6 +7,7 @@ import { z } from "zod";
 import { alphabetTokenizer } from "../../core/alphabet.js";
 import type { Problem } from "../../core/problem.js";
 import type { Stream } from "../../core/random.js";
+import { verifierOf } from "../../verify/simple.js";
 import { shortCalls } from "../calls.js";
 import { chainOf } from "../chain/chain.js";
 import { apply, type Chain, chainText, operators, readChain } from "../chain/notation.js";
@@ -62,7 +63,8 @@ export const calculator = defineTask({
     };
     return { prompt: chainText(chain), answer: String(valueAfter(chain, length, modulus)), tags: { operations: length } };
   },
-  verify: ({ response, reference, truncated }) => !truncated && response === `#${reference}`,
+  // A version of its own: the text of a function differs between sources and what is compiled of them.
+  verifier: verifierOf("calculator", ({ response, reference, truncated }) => !truncated && response === `#${reference}`, "1"),
   action: nextAction,
   tokenizer: ({ modulus }) => alphabetTokenizer([...Array.from({ length: modulus }, (_, i) => String(i)), ...operators, "calc(", ")", "#", "?"]),
   // Six tokens a call, three for its result, and three for the answer; two calls more than are needed.
