@@ -1,4 +1,6 @@
 /** `touchstone methods`: the sixty papers and the families, what each changes and needs, and what its demonstration showed. */
+import { statSync } from "node:fs";
+import { resolve as resolvePath } from "node:path";
 import type { Command } from "commander";
 import { ConfigError } from "../core/errors.js";
 import { isModulePath } from "../core/load.js";
@@ -47,8 +49,11 @@ Examples:
 
 async function run(name: string | undefined, flags: MethodsFlags): Promise<void> {
   if (name !== undefined && isModulePath(name)) return page(await ownMethod(name), undefined, flags);
-  const built = await builtMethods(flags.methods);
-  if (name === undefined) return list(built, flags);
+  if (flags.methods !== undefined && !statSync(flags.methods, { throwIfNoEntry: false })?.isDirectory())
+    throw new ConfigError({ place: "option --methods", cause: `there is no folder ${flags.methods}`, mend: "give a folder that holds NAME/NAME.ts" });
+  const own = flags.methods === undefined ? undefined : resolvePath(flags.methods);
+  const built = await builtMethods(own);
+  if (name === undefined) return list(built, own, flags);
   const found = findBuilt(built, name);
   const paper = papers.find((each) => each.paper === name.toUpperCase() || each.name.toLowerCase() === name.toLowerCase());
   if (found) return page(found, paper ?? papers.find((each) => found.method?.paper.startsWith(`${each.paper} `)), flags);
@@ -62,14 +67,12 @@ async function ownMethod(path: string): Promise<BuiltMethod> {
   return { folder: { name: method.name, module: path }, method };
 }
 
-function list(built: readonly BuiltMethod[], { json, methods }: MethodsFlags): void {
+function list(built: readonly BuiltMethod[], ownFolder: string | undefined, { json }: MethodsFlags): void {
   const { papers, families } = listing(built, engines);
   if (json) {
-    const own =
-      methods === undefined
-        ? []
-        : families.filter(({ method }) => built.some((each) => each.method?.name === method && each.folder.module?.startsWith(methods)));
-    print(JSON.stringify([...papers, ...own]));
+    const isOwn = ({ method }: Listed): boolean =>
+      ownFolder !== undefined && built.some((each) => each.method?.name === method && each.folder.module?.startsWith(ownFolder));
+    print(JSON.stringify([...papers, ...families.filter(isOwn)]));
     return;
   }
   const { bold } = colours(process.stdout);

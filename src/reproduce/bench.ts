@@ -24,7 +24,7 @@ import type {
   TrainingOptions,
   WarmStart,
 } from "../methods/demonstration.js";
-import { namedTask } from "../tasks/catalogue.js";
+import { isTask, namedTask } from "../tasks/catalogue.js";
 import { tokenizerOf } from "../train/model-files.js";
 import { sft } from "../train/sft.js";
 import { policyConfig, workedBatches } from "../train/starter.js";
@@ -156,7 +156,9 @@ async function trainedOrResumed(options: TrainOptions, out: string): Promise<voi
   }
   if (hasEnded(RunReader.open(out))) return;
   const { methods, task } = options;
-  await resume(out, { ...(methods && { methods }), ...(typeof task === "object" && "verifier" in task && { task }) } as Parameters<typeof resume>[1]);
+  // A task by name is in the run's configuration; one that is an object is not.
+  const own = typeof task === "function" || isTask(task) ? { task } : {};
+  await resume(out, { ...(methods && { methods }), ...own });
 }
 
 /** Paths that begin with `starters/`, which are the package's. */
