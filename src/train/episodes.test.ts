@@ -92,6 +92,14 @@ describe("training on a task with an environment", () => {
     expect(first!["info.said"]).toBeGreaterThan(1);
   });
 
+  it("names every limit of a conversation as it starts", async () => {
+    const said: string[] = [];
+    await train(settings({ steps: 1, onProgress: (progress) => progress.kind === "message" && said.push(progress.text) }));
+    expect(said).toContain(
+      "a conversation has at most 4 actions of at most 8 tokens and 48 tokens with its observations, each of at most 4000 characters and 1000 tokens; a step of its environment takes at most 30000 ms",
+    );
+  });
+
   it("names the environment as the owner of the expansion", async () => {
     const run = settings({ steps: 1 });
     await train(run);

@@ -2,7 +2,7 @@
 import { ConfigError, DataError, movedTo } from "../core/errors.js";
 import { hashJson, type Json } from "../core/json.js";
 import { type Problem, placeOfProblem } from "../core/problem.js";
-import type { HostOptions } from "../rollout/environment.js";
+import { type HostOptions, type Limits, limitsOf } from "../rollout/environment.js";
 import { namedTask } from "../tasks/catalogue.js";
 import { posedBy, type Task } from "../tasks/contract.js";
 import { dataTask, type Share } from "../tasks/data.js";
@@ -99,6 +99,7 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined, o
     });
   }
   if (judge.verifier.external) notes.push(outsideNote(judge.verifier));
+  if (task.environment) notes.push(limitsNote(limitsOf(task.environment), maxTokens));
   const evaluation = config.eval.every === 0 ? undefined : await evaluationInputs(config, task, judge, notes, onProgress);
   if (evaluation) checkApart(problems, evaluation.problems);
   const resolved = {
@@ -129,6 +130,12 @@ export async function loadInputs(config: TrainConfig, given: Task | undefined, o
 }
 
 const outsideNote = ({ name }: Verifier): string => `answers are judged outside of this program (${name}): a resumed run repeats its bytes as far as that does`;
+/** Every limit that can end a conversation or cut what it shows. */
+function limitsNote({ turns, turnTokens, observationCharacters, observationTokens, deadlineMs }: Limits, maxTokens: number): string {
+  const action = turnTokens === undefined ? "" : ` of at most ${turnTokens} tokens`;
+  return `a conversation has at most ${turns} actions${action} and ${maxTokens} tokens with its observations, each of at most ${observationCharacters} characters and ${observationTokens} tokens; a step of its environment takes at most ${deadlineMs} ms`;
+}
+
 const publicJson = (problem: Problem): Json => problem as unknown as Json;
 
 function placeOf({ task, data }: TrainConfig): string {

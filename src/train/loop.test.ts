@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
+import { lax } from "../../test/support/lax-task.js";
 import { snapshot } from "../../test/support/run-writer.js";
 import { options, successor, tablePolicy, tokenizer } from "../../test/support/tabular.js";
 import * as throwing from "../../test/support/throwing.js";
@@ -12,6 +13,11 @@ const events = (folder: string) => [...RunReader.open(folder).events()];
 const rows = Array.from({ length: 8 }, (_, i) => ({ prompt: `${i}`, answer: "1", split: "train" as const }));
 const judged = (verify: (input: { response: string }) => boolean) =>
   defineTask({ name: "judged", rows: () => rows, verify, maxTokens: () => 3, tokenizer: () => tokenizer })();
+
+let model0: string;
+beforeAll(async () => {
+  model0 = await tablePolicy();
+});
 
 describe("a run", () => {
   it("has the same bytes with 0, 1, 2 and 5 verifier workers", async () => {
@@ -35,6 +41,36 @@ describe("a run", () => {
     for (const { kind, data } of events(run.out)) {
       if (kind === "step") expect(data.metrics).toMatchObject({ gap_mean: 0, gap_max: 0, kl_reference: 0, kl_k3: 0, ratio_max: 1 });
     }
+  });
+
+  it("at a temperature other than 1 is trained at that temperature: sampler and trainer agree", async () => {
+    const run = options(await tablePolicy({ init: 1 }), { task: lax(), temperature: 0.6, lr: 0.3, steps: 3, eval: { every: 3, problems: 2 } });
+    await train(run);
+    const steps = events(run.out).filter(({ kind }) => kind === "step");
+    expect(steps).toHaveLength(3);
+    for (const { data } of steps) expect((data.metrics as { gap_max: number }).gap_max).toBeLessThan(1e-12);
+    for (const { group } of await RunReader.open(run.out).groups(2))
+      for (const { behaviour } of group.trajectories) expect(behaviour.conditions.temperature).toBe(0.6);
+  });
+
+  it("is measured by evaluation's own verifier where it has one, and rewarded by the task's", async () => {
+    const task = defineTask({
+      name: "two-verifiers",
+      rows: () => [...rows, ...[0, 1, 2, 3].map((i) => ({ prompt: `${i}${i}`, answer: "never", split: "eval" as const }))],
+      verify: () => true,
+      maxTokens: () => 3,
+      tokenizer: () => tokenizer,
+    })();
+    const [own, other] = [undefined, "exact"].map((verifier) =>
+      options(model0, { task, steps: 1, problems: 2, eval: { every: 1, problems: 4, ...(verifier && { verifier }) } }),
+    );
+    await train(own!);
+    await train(other!);
+    const scores = ({ out }: { out: string }) => events(out).flatMap(({ kind, data }) => (kind === "evaluation" ? [data.score] : []));
+    const rewards = ({ out }: { out: string }) =>
+      events(out).flatMap(({ kind, data }) => (kind === "step" ? [(data.metrics as { reward: number }).reward] : []));
+    expect([scores(own!), rewards(own!)]).toEqual([[1, 1], [1]]);
+    expect([scores(other!), rewards(other!)]).toEqual([[0, 0], [1]]);
   });
 
   it("records each step with its diagnosis, rollouts and ledger", async () => {

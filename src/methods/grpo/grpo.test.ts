@@ -112,6 +112,18 @@ describe("the loss, by hand", () => {
     expect(c.weights.map((w) => w[0])).toEqual([1 / 2, 0, 1 / 2]);
   });
 
+  it("a KL pulls scored answers of groups without signal too, and 0 leaves them alone", async () => {
+    const b = batch(group("p", [row("p", 0, { old: [-1], verdict: accept() }), row("p", 1, { old: [-1], verdict: accept() })]));
+    const slopes = async (kl_coef: number) => {
+      const reference = { score: async () => [scores([-2]), scores([-2])] } as unknown as Lab;
+      const c = await coefficientsOf(resolved({ kl_coef }), b, reference);
+      return lossOf(c, [0, 1], [scores([-1]), scores([-1])]).derivatives.map(({ dLogp }) => dLogp?.[0]);
+    };
+    // k3 at d = log reference - log policy = -1: its slope is 1 - exp(d); each of two answers of one token weighs 1/2.
+    for (const slope of await slopes(0.1)) expect(slope).toBeCloseTo((0.1 / 2) * (1 - Math.exp(-1)), 12);
+    for (const slope of await slopes(0)) expect(slope).toBeCloseTo(0, 15);
+  });
+
   it("KL in the reward: each answer's reward falls by kl_coef times its summed estimate", async () => {
     const b = batch(group("p", [row("p", 0, { old: [-1, -1], verdict: accept() }), row("p", 1, { old: [-1], verdict: reject("no") })]));
     const reference = { score: async () => [scores([-3, -2]), scores([-1])] } as unknown as Lab;
