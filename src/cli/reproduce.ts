@@ -145,10 +145,10 @@ async function sabotage(found: FoundDemonstration, options: ReproduceOptions, { 
 /** A reproduction in the terminal. */
 export function reproductionLines(reproduction: Reproduction): string[] {
   const { bold } = colours(process.stdout);
-  const { paper, testbed, seeds, arms, outcome, failed, minutes } = reproduction;
+  const { id, paper, testbed, seeds, arms, outcome, failed, minutes } = reproduction;
   const words = arms.flatMap(({ arm, about }) => (about === undefined ? [] : [`${arm}: ${about}`]));
   return [
-    bold(paper),
+    bold(paper.startsWith(id) ? paper : `${id}: ${paper}`),
     testbed,
     ...words,
     "",

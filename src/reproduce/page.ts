@@ -6,7 +6,7 @@ import { armRows, claimRows } from "./text.js";
 export function reproductionsPage(list: readonly ReproductionRecord[]): string {
   return `${[
     "# Reproductions",
-    "What demonstrations of papers showed, at the scale of one machine's processor. This page is made from the records in [docs/reproductions](reproductions) (`npm run docs`), each written by `touchstone reproduce PAPER --record` on a commit; a test fails when it is out of date.",
+    "What demonstrations of papers showed, at the scale of one machine's processor. This page is made from the records in docs/reproductions (`npm run docs`), each written by `touchstone reproduce PAPER --record` on a commit; a test fails when it is out of date.",
     "Claims stand in `src/methods/NAME/demonstration.ts` before a run. One is shown where the 95 % interval of its mean over paired seeds (the wider of the paired bootstrap's and of the paired t's) lies on its side alone, and reversed where it lies on the other. " +
       "The paper is shown where all claims are, reversed where one is, and else not shown, which is no statement that there is no effect. Runs at this scale say nothing about large models.",
     list.length === 0 ? "None is recorded yet." : tableOf([["paper", "outcome", "seeds", "date", "commit", "earlier runs"], ...list.map(overviewRow)]),
