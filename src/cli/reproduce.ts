@@ -95,6 +95,8 @@ function refuseTogether({ quick, sabotage, record, remark }: ReproduceFlags): vo
   const place = "touchstone reproduce";
   if (quick && sabotage) throw new ConfigError({ place, cause: "--quick gives no verdict, and --sabotage is about one", mend: "leave one of the two out" });
   if (quick && record) throw new ConfigError({ place, cause: "a quick run is too small to be recorded", mend: "leave --quick or --record out" });
+  if (record && !/^[0-9a-f]{40}/.test(currentCommit()))
+    throw new ConfigError({ place: "option --record", cause: "the sources are no clone of the repository", mend: "leave it out" });
   if (record && currentCommit().endsWith("+changes"))
     throw new ConfigError({ place: "option --record", cause: "the sources differ from their commit", mend: "commit them, or run in a clone of the commit" });
   if (remark !== undefined && !record)

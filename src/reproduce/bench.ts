@@ -62,11 +62,16 @@ export function openBench({ demonstration, arm, seed, quick, prepared, out, fold
     return opened;
   };
   const known = new Map<string, Promise<Answers>>();
+  const functions: unknown[] = [];
+  /** Functions of one text may have closed over different values, so they are told apart by identity. */
+  const numberOfFunction = (value: unknown): number => {
+    if (!functions.includes(value)) functions.push(value);
+    return functions.indexOf(value);
+  };
 
   const measure = (model: string, wanted: Heldout): Promise<Answers> => {
     const heldout = quick ? shortened(wanted, demonstration) : wanted;
-    const { keep, ...rest } = heldout;
-    const key = `${model}\n${JSON.stringify(rest)}\n${keep?.toString() ?? ""}`;
+    const key = `${model}\n${JSON.stringify(heldout, (_, value: unknown) => (typeof value === "function" ? `function ${numberOfFunction(value)}` : value))}`;
     const found = known.get(key) ?? engine().then((running) => answersOf(running, { model, heldout, options, seed }));
     known.set(key, found);
     return found;

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
+import { methodFolders, methodOf } from "../methods/catalogue.js";
 import { demonstrations, loadDemonstration } from "./find.js";
 import { statementOf } from "./judge.js";
 import { reproductionsPage } from "./page.js";
@@ -69,6 +70,18 @@ describe("docs/reproductions.md", () => {
     ])
       expect(page).toContain(text);
   });
+});
+
+it("every demonstration is of the method beside it, by name and paper", async () => {
+  const known = await demonstrations();
+  expect(new Set(known.map(({ id }) => id)).size).toBe(known.length);
+  for (const { module, demonstration, name } of methodFolders()) {
+    if (demonstration === undefined) continue;
+    const { demonstration: of } = await loadDemonstration(demonstration);
+    if (module === undefined) continue;
+    const method = await methodOf({ name, module });
+    expect([of.method, of.paper]).toEqual([name, method.paper]);
+  }
 });
 
 it("every record is of a demonstration that is there, with the claims that it has now, on a commit without changes", async () => {

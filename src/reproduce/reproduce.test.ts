@@ -68,6 +68,8 @@ describe("a reproduction", () => {
     await expect(reproduce(found, { out, atOnce: 0, seeds: 1 })).rejects.toThrow("its parts are of another version of the demonstration");
     rmSync(out, { recursive: true });
     await expect(reproduce(found, { out, atOnce: 0, seeds: 1 })).resolves.toBeDefined();
+    appendFileSync(file, "// another claim");
+    await expect(reproduce(found, { out, atOnce: 0, seeds: 1 })).rejects.toThrow("its parts are of another version of the demonstration");
   });
 
   it("that fails says which arm and seed, where and why", async () => {

@@ -3,11 +3,10 @@
  * is the state: a part that is there is kept, a run within a part goes on from its last checkpoint.
  */
 import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { dirname, join } from "node:path";
 import { ConfigError } from "../core/errors.js";
 import { hashJson, type Json, sha256 } from "../core/json.js";
 import { type PairedInterval, pairedInterval } from "../evaluate/paired.js";
-import { isMethodModule } from "../methods/define.js";
 import { type Demonstration, defaultSeeds } from "../methods/demonstration.js";
 import { commitOf, currentCommit, machine } from "./commit.js";
 import type { FoundDemonstration } from "./find.js";
@@ -142,7 +141,7 @@ async function partsOf(
 /** Refuses a folder whose parts are of another version of the demonstration, or of other numbers. */
 function claimFolder(out: string, demonstration: Demonstration, file: string, quick: boolean): void {
   const claimed = join(out, "demonstration.json");
-  const identity = { paper: demonstration.paper, quick, hash: hashJson([described(demonstration), besides(file)]) };
+  const identity = { paper: demonstration.paper, quick, hash: hashJson(filesOf(file)) };
   if (!existsSync(claimed)) {
     writeWhole(claimed, identity);
     return;
@@ -158,28 +157,11 @@ function claimFolder(out: string, demonstration: Demonstration, file: string, qu
   throw new ConfigError({ place: `folder ${out}`, cause: `its parts are ${what}`, mend: "give another folder with --out, or remove that one" });
 }
 
-/** Hashes of the method beside a demonstration. */
-function besides(file: string): Json {
+/** Hashes of a demonstration's file and of the method beside it. Claims and words count, too: nobody shall fit them to parts that are there. */
+function filesOf(file: string): Json {
   const folder = dirname(file);
-  const names = readdirSync(folder).filter((name) => /\.[cm]?[jt]s$/.test(name) && !/\.test\.|\.d\./.test(name) && name !== basename(file));
+  const names = readdirSync(folder).filter((name) => /\.[cm]?[jt]s$/.test(name) && !/\.test\.|\.d\./.test(name));
   return Object.fromEntries(names.sort().map((name) => [name, sha256(readFileSync(join(folder, name)))]));
-}
-
-/** What decides a demonstration's numbers, as JSON: data as it is, functions as their text, methods by name, tasks by identity. Claims and words may change. */
-function described({ shared, prepare, arms, metrics, sabotage, quick }: Demonstration): Json {
-  const plain = (value: unknown): Json => {
-    if (typeof value === "function") return String(value);
-    if (typeof value !== "object" || value === null) return (value ?? null) as Json;
-    if (isMethodModule(value)) return `method ${value.name}`;
-    if (Array.isArray(value)) return value.map(plain);
-    if (typeof (value as { readonly id?: unknown }).id === "string" && "verifier" in value) return (value as unknown as { readonly id: string }).id;
-    return Object.fromEntries(
-      Object.entries(value)
-        .filter(([key, each]) => each !== undefined && key !== "about")
-        .map(([key, each]) => [key, plain(each)]),
-    );
-  };
-  return plain({ shared, prepare, arms, metrics, sabotage, quick });
 }
 
 function reproductionOf(
