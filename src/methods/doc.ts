@@ -44,6 +44,7 @@ export function methodsPage(list: readonly AnyMethod[]): string {
     `| method | source | slots |\n| --- | --- | --- |\n${list.map((each, i) => overviewRow(each, methods[i] as Method)).join("\n")}`,
     "`--method ./mine.ts` takes a method of your own: the default export of a TypeScript or JavaScript file. This one is whole; `decides`, `initial`, `paper` and further slots are in `src/methods/contract.ts`.",
     example,
+    'In a program the method is an object: `train({ method: ["rloo", scaled], … })`, and `resume(folder, { methods: [scaled] })`, since a run keeps its name alone. With options: `train({ methods: [scaled], method: { name: "scaled", options: { factor: 0.25 } }, … })`.',
     "## Who answers one slot",
     "In a composition the right-most of a row does.",
     `| slot | methods that answer it |\n| --- | --- |\n${oneSlots.map((slot) => `| ${slot} | ${answers(slot).join(", ")} |`).join("\n")}`,

@@ -4,6 +4,8 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { lax } from "../../test/support/lax-task.js";
 import { snapshot } from "../../test/support/run-writer.js";
 import { options, scratch, tablePolicy } from "../../test/support/tabular.js";
+import { z } from "../index.js";
+import { defineMethod } from "../methods/define.js";
 import { readConfigFile } from "./config-file.js";
 import { dryRun } from "./dry-run.js";
 import { usesOf, withMethodPaths } from "./methods.js";
@@ -104,6 +106,51 @@ describe("a composition", () => {
     await resume(cut.out, { task: lax() });
     const [is, wanted] = [snapshot(cut.out), snapshot(whole.out)];
     expect(Object.keys(wanted).filter((path) => path !== "run.json" && is[path] !== wanted[path])).toEqual([]);
+  });
+});
+
+describe("a method of the program", () => {
+  const halved = defineMethod({
+    name: "halved",
+    options: z.strictObject({ factor: z.number().default(0.5) }),
+    make: ({ factor }) => ({
+      slots: {
+        shape: {
+          level: "trajectory",
+          run: (_, credit) =>
+            credit.scaled(
+              "trajectory",
+              credit.trajectory.map(() => factor),
+            ),
+        },
+      },
+    }),
+  });
+  const recorded = ({ out }: TrainOptions) => (JSON.parse(readFileSync(join(out, "run.json"), "utf8")) as { config: { method: unknown } }).config.method;
+
+  it("is named by itself, alone or beside others, or handed over and named; a resume gets it again", async () => {
+    for (const [method, entries] of [
+      [halved, { name: "halved", options: { factor: 0.5 } }],
+      [
+        ["rloo", halved],
+        [{ name: "rloo" }, { name: "halved", options: { factor: 0.5 } }],
+      ],
+    ] as const) {
+      const one = run({ steps: 1, method });
+      await train(one);
+      expect(recorded(one)).toMatchObject(entries);
+      expect(await resume(one.out, { task: lax(), methods: [halved] })).toMatchObject({ reason: "done" });
+    }
+    const named = run({ steps: 1, methods: [halved], method: { name: "halved", options: { factor: 0.25 } } });
+    await train(named);
+    expect(recorded(named)).toMatchObject({ name: "halved", options: { factor: 0.25 } });
+  });
+
+  it("is refused where it is none", async () => {
+    await expect(train(run({ methods: [{ name: "x" }] as never }))).rejects.toThrow(
+      "methods[0]: it is no method; give what defineMethod makes; a method by name or path stands in method",
+    );
+    await expect(train(run({ methods: halved as never }))).rejects.toThrow("methods: it is no list; give a list of what defineMethod makes");
   });
 });
 

@@ -5,7 +5,9 @@ import type { Json } from "../core/json.js";
 import { packageVersion } from "../core/version.js";
 import { refuseUnlessWritable } from "../core/writable.js";
 import type { Engine } from "../engine/contract.js";
-import type { AnyMethod } from "../methods/catalogue.js";
+import { type AnyMethod, anyMethod } from "../methods/catalogue.js";
+import type { MethodModule } from "../methods/contract.js";
+import { isMethodModule } from "../methods/define.js";
 import { tableJson } from "../methods/resolve.js";
 import { isTask } from "../tasks/catalogue.js";
 import type { Task } from "../tasks/contract.js";
@@ -36,17 +38,22 @@ export interface TrainHooks {
   /** Finishes the step in hand, saves, and ends with the reason `interrupted`. */
   readonly signal?: AbortSignal;
   readonly onProgress?: OnProgress;
-  /** Methods of one's own (`anyMethod(module)`), which `method` may name. */
-  readonly methods?: readonly AnyMethod[];
+  /** Methods of one's own, as `defineMethod` makes them, which `method` and `stages` may name. */
+  readonly methods?: readonly (AnyMethod | OwnMethod)[];
 }
 
-interface Hooks extends TrainHooks {
+/** A method module whatever its options and state. */
+type OwnMethod = MethodModule<object, Json>;
+type Named = NonNullable<TrainConfigInput["method"]>;
+
+interface Hooks extends Omit<TrainHooks, "methods"> {
   /** Loggers that are objects of the program. */
   readonly loggers: readonly Logger[];
 }
 
-/** The configuration of a run (docs/configuration.md), where a task, an engine or a logger may also be an object of the program. */
-export interface TrainOptions extends Omit<TrainConfigInput, "task" | "engine" | "loggers">, TrainHooks {
+/** The configuration of a run (docs/configuration.md), where a task, a method, an engine or a logger may also be an object of the program. */
+export interface TrainOptions extends Omit<TrainConfigInput, "task" | "engine" | "loggers" | "method">, TrainHooks {
+  readonly method?: Named | OwnMethod | readonly (Extract<Named, readonly unknown[]>[number] | OwnMethod)[];
   readonly task?: TrainConfigInput["task"] | Task | (() => Task);
   readonly engine?: TrainConfigInput["engine"] | Engine;
   readonly loggers?: readonly (string | Logger)[];
@@ -276,7 +283,12 @@ export function separate(options: TrainOptions): {
   if (typeof options !== "object" || options === null) {
     throw notGiven("train", options, "its options", 'an object, such as { model: "starter", out: "runs/first", task: "chain" }');
   }
-  const { signal, onProgress, methods, task, engine, loggers, ...rest } = options;
+  const { signal, onProgress, methods, method, task, engine, loggers, ...rest } = options;
+  const modules = [...methodsIn("methods", methods), ...(Array.isArray(method) ? method : [method]).filter(isMethodModule)].map((each) =>
+    isMethodModule(each) ? anyMethod(each) : each,
+  );
+  const nameOf = (value: unknown): unknown => (isMethodModule(value) ? value.name : value);
+  const written = Array.isArray(method) ? method.map(nameOf) : nameOf(method);
   const made: unknown = typeof task === "function" ? task() : task;
   const own = isTask(made) ? made : undefined;
   const instance = isEngine(engine) ? engine : undefined;
@@ -284,21 +296,35 @@ export function separate(options: TrainOptions): {
   const named: unknown = Array.isArray(loggers) ? loggers.filter((logger) => !isLogger(logger)) : loggers;
   const input = {
     ...rest,
+    ...(written === undefined ? {} : { method: written }),
     ...(named === undefined ? {} : { loggers: named }),
     ...(own ? { task: { name: own.name, options: own.options } } : made === undefined ? {} : { task: made as TrainConfigInput["task"] }),
     ...(instance ? { engine: { name: instance.info.name === "table" ? "table" : "onnx" } } : engine === undefined ? {} : { engine }),
   } as TrainConfigInput;
   return {
     input,
-    given: { ...(own ? { task: own } : {}), ...(instance ? { engine: instance } : {}), ...(methods ? { methods } : {}) },
+    given: { ...(own ? { task: own } : {}), ...(instance ? { engine: instance } : {}), methods: modules },
     hooks: {
       ...(signal ? { signal } : {}),
       onProgress: hook.call,
-      ...(methods ? { methods } : {}),
       loggers: Array.isArray(loggers) ? loggers.filter(isLogger) : [],
     },
     check: hook.check,
   };
+}
+
+/** Methods that the program hands over. Throws ConfigError for what is none. */
+function methodsIn(place: string, methods: unknown = []): (AnyMethod | OwnMethod)[] {
+  if (!Array.isArray(methods)) throw new ConfigError({ place, cause: "it is no list", mend: "give a list of what defineMethod makes" });
+  return methods.map((each: unknown, i) => {
+    const { name, make, options } = (each ?? {}) as Partial<AnyMethod>;
+    if (isMethodModule(each) || (typeof name === "string" && typeof make === "function" && options !== undefined)) return each as AnyMethod | OwnMethod;
+    throw new ConfigError({
+      place: `${place}[${i}]`,
+      cause: "it is no method",
+      mend: "give what defineMethod makes; a method by name or path stands in method",
+    });
+  });
 }
 
 function isEngine(value: unknown): value is Engine {
