@@ -4,7 +4,7 @@
  */
 import { ArgumentError, DivergenceError } from "../core/errors.js";
 import type { Batch, Trajectory } from "../core/trajectory.js";
-import type { Derivatives, Scores } from "../engine/contract.js";
+import type { Derivatives, Scores, Sequence } from "../engine/contract.js";
 import { type LossResult, type LossRow, mergeStatistics, type Surrogate, type Term } from "../losses/contract.js";
 import type { Bounds, Lab, Mask, Rewards } from "./contract.js";
 import { type Credit, rowsByGroup, rowsOf } from "./credit.js";
@@ -71,8 +71,21 @@ export async function coefficientsOf(method: Resolved, batch: Batch, lab: Lab): 
     const termWeights = checkTokens(`aggregate of ${aggregate.from}`, aggregate.value(batch, { rows: mask.rows, tokens: mask.terms }, lab.settings), rows);
     const termMask = { rows: mask.rows, tokens: mask.terms, weights: termWeights };
     for (const stage of method.stages.terms) terms.push(...(await stage.run(batch, termMask, lab)));
+    withOwnTargets(terms, rows, lab);
   }
   return { batch, rows, rewards, credit, waterfall, mask, bounds, weights, surrogate, terms };
+}
+
+/** One pass reads one set of target log-probs: terms that read others, after the first, get a pass of the policy for themselves. */
+function withOwnTargets(terms: Term[], rows: readonly Trajectory[], lab: Lab): void {
+  const main = terms.filter(({ on, want }) => on === undefined && want?.targets !== undefined);
+  for (const term of main.slice(1)) {
+    const sequence = (index: number): Sequence => {
+      const { trainedUnder: context, response } = rows[index] as Trajectory;
+      return { context, response, weights: lab.policy, temperature: lab.settings.temperature };
+    };
+    terms[terms.indexOf(term)] = { ...term, on: { set: "role:policy", sequence } };
+  }
 }
 
 /**
@@ -89,18 +102,19 @@ export function lossOf(c: Coefficients, indices: readonly number[], scores: read
   };
 }
 
-/** The rows of a minibatch as losses read them. */
-export function lossRows(c: Coefficients, indices: readonly number[], scores: readonly Scores[]): LossRow[] {
+/** The rows of a minibatch as losses read them. `sequences`: what was scored, in a pass of its own; absent: the rows' responses. */
+export function lossRows(c: Coefficients, indices: readonly number[], scores: readonly Scores[], sequences?: readonly Sequence[]): LossRow[] {
   if (indices.length !== scores.length) {
     throw new ArgumentError({ place: "minibatch", cause: `${scores.length} scores were given for ${indices.length} rows`, mend: "give one for each row" });
   }
   return indices.map((index, i) => {
     const trajectory = c.rows[index] as Trajectory;
     const now = scores[i] as Scores;
-    if (now.logp.length !== trajectory.response.length) {
+    const { length } = (sequences?.[i] ?? trajectory).response;
+    if (now.logp.length !== length) {
       throw new ArgumentError({
         place: `minibatch, trajectory ${trajectory.key}`,
-        cause: `${now.logp.length} log-probs were given for ${trajectory.response.length} response tokens`,
+        cause: `${now.logp.length} log-probs were given for ${length} response tokens`,
         mend: "score the whole response",
       });
     }

@@ -193,6 +193,10 @@ function finish(parts: LoopParts, report: StepReport, starved: number, clocked: 
   const event: RunEvent = { step, kind: "step", data: report.data, clock: report.clock };
   store.appendEvent(event);
   parts.log(event);
+  for (const { method, reason } of report.announced) {
+    store.appendEvent({ step, kind: "stage", data: { method, reason } });
+    onProgress({ kind: "message", text: `${method} switched after step ${step}: ${reason}` });
+  }
   if (starved > 0) {
     const message = `${starved} answers were given up on, by the clock or because a reward outside failed, so the bytes of this run are not repeatable from here on`;
     store.appendEvent({ step, kind: "nonreplayable", data: { reason: "verifier-deadline", count: starved, message } });
@@ -242,6 +246,7 @@ async function evaluateNow(parts: LoopParts): Promise<number | undefined> {
   state.evaluationDue = false;
   lab.ledger.book("sampled", "evaluation", result.tokens);
   state.evaluation = result.numbers;
+  state.evaluatedAt = state.step;
   const event: RunEvent = { step: state.step, kind: "evaluation", data: result.data, clock: { ms: performance.now() - start } };
   store.appendEvent(event);
   parts.log(event);

@@ -213,8 +213,8 @@ function longestPrompt({ problems, config }: Inputs, tokenizer: Tokenizer): numb
   return Math.min(longest, config.max_prompt_tokens ?? longest);
 }
 
-function settingsOf({ group, problems, temperature, max_tokens }: Inputs["config"], eosIds: readonly number[]): Settings {
-  return { group, problems, temperature, maxTokens: max_tokens, stop: { ids: eosIds } };
+function settingsOf({ group, problems, temperature, max_tokens, eval: { every } }: Inputs["config"], eosIds: readonly number[]): Settings {
+  return { group, problems, temperature, maxTokens: max_tokens, stop: { ids: eosIds }, evaluateEvery: every };
 }
 
 function withRoleFolders(roles: TrainConfig["roles"], folder: (model: string, role: string) => string): TrainConfig["roles"] {

@@ -38,10 +38,12 @@ function wishes(composed: Method): Map<string, RoleWish> {
     const needed = (part.needs ?? []).flatMap(({ oneOf }) => oneOf.flatMap(({ roles = [] }) => roles.map((name): RoleWish => ({ name }))));
     for (const wish of [...needed, ...(part.roles ?? [])]) {
       const seen = found.get(wish.name);
+      const average = wish.average ?? seen?.average;
       found.set(wish.name, {
         name: wish.name,
         trainable: wish.trainable === true || seen?.trainable === true,
         valueHead: wish.valueHead === true || seen?.valueHead === true,
+        ...(average && { average }),
       });
     }
   }
@@ -70,10 +72,10 @@ export function planRoles({ roles, model }: Pick<TrainConfig, "roles" | "model">
       throw new ConfigError({ place: `${place}.average.of`, cause: `there is no other role ${average.of}`, mend: "name the policy or another role" });
     }
   }
-  for (const { name, trainable = false, valueHead = false } of wished.values()) {
+  for (const { name, trainable = false, valueHead = false, average: own } of wished.values()) {
     const options = roles[name];
     if (name === "policy" || (options === undefined && mustBeNamed.includes(name))) continue;
-    const { average, lr } = options ?? {};
+    const { average = own, lr } = options ?? {};
     others.push({ name, path: options?.model ?? model, trainable, valueHead, ...(average && { average }), ...(lr !== undefined && { lr }) });
   }
   others.sort((a, b) => (a.name < b.name ? -1 : 1));

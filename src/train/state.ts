@@ -19,6 +19,8 @@ export interface RunState {
   stageStart: number;
   /** Numbers of the last evaluation, under `eval.`. */
   evaluation: { readonly [name: string]: number };
+  /** The step after which it was made. */
+  evaluatedAt: number | undefined;
   /** The evaluation after this step was cut short by an interruption: a resumed run makes it first. */
   evaluationDue: boolean;
 }
@@ -30,6 +32,7 @@ interface StoredState {
   readonly stage: number;
   readonly stageStart: number;
   readonly evaluation: { readonly [name: string]: number };
+  readonly evaluatedAt?: number;
   readonly evaluationDue?: true;
   readonly cells: { readonly [method: string]: Json };
   readonly ledger: Json;
@@ -45,6 +48,7 @@ export const freshState = (): RunState => ({
   stage: 0,
   stageStart: 0,
   evaluation: {},
+  evaluatedAt: undefined,
   evaluationDue: false,
 });
 
@@ -57,6 +61,7 @@ export function stateToJson(state: RunState, cells: Cells, ledger: Ledger, ahead
     stage: state.stage,
     stageStart: state.stageStart,
     evaluation: { ...state.evaluation },
+    ...(state.evaluatedAt === undefined ? {} : { evaluatedAt: state.evaluatedAt }),
     ...(state.evaluationDue ? { evaluationDue: true } : {}),
     cells: cells.toJson(),
     ledger: ledger.toJson(),
@@ -79,6 +84,6 @@ export function stateFromJson(step: number, json: Json, cells: Cells, ledger: Le
   }
   cells.restore(stored.cells);
   ledger.restore(stored.ledger);
-  const { updates, weights, silent, stage, stageStart, evaluation, evaluationDue = false } = stored;
-  return { step, updates, weights: weights ?? undefined, silent, stage, stageStart, evaluation, evaluationDue };
+  const { updates, weights, silent, stage, stageStart, evaluation, evaluatedAt, evaluationDue = false } = stored;
+  return { step, updates, weights: weights ?? undefined, silent, stage, stageStart, evaluation, evaluatedAt, evaluationDue };
 }

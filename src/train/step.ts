@@ -28,6 +28,8 @@ export interface StepParts {
 export interface StepReport {
   readonly coefficients: Coefficients;
   readonly view: StepView;
+  /** Switches within methods, with their reasons. */
+  readonly announced: readonly { readonly method: string; readonly reason: string }[];
   readonly metrics: { readonly [name: string]: number };
   /** The step's event. */
   readonly data: { readonly [name: string]: Json };
@@ -91,9 +93,23 @@ export async function runStep(parts: StepParts, step: number, state: Readonly<Ru
     trained_tokens: result.tokens,
     ...state.evaluation,
   };
-  const view: StepView = { step, batch: c.batch, rewards: c.rewards, credit: c.credit, mask: c.mask, statistics: result.statistics, metrics: base };
+  const announced: { method: string; reason: string }[] = [];
+  const view: StepView = {
+    step,
+    batch: c.batch,
+    rewards: c.rewards,
+    credit: c.credit,
+    mask: c.mask,
+    statistics: result.statistics,
+    metrics: base,
+    ...(state.evaluatedAt === undefined ? {} : { evaluatedAt: state.evaluatedAt }),
+    announce: () => undefined,
+  };
   const observed: { [name: string]: number } = {};
-  for (const stage of method.stages.observe) Object.assign(observed, stage.run(view));
+  for (const stage of method.stages.observe) {
+    const announce = (reason: string): void => void announced.push({ method: stage.from, reason });
+    Object.assign(observed, stage.run({ ...view, announce }));
+  }
   const metrics: { readonly [name: string]: number } = { ...base, ...observed };
   const sampleMs = drawn ? drawn.ms : sampled - start;
   const clock = {
@@ -111,6 +127,7 @@ export async function runStep(parts: StepParts, step: number, state: Readonly<Ru
   return {
     coefficients: c,
     view: { ...view, metrics },
+    announced,
     metrics,
     data: { metrics, verdicts: verdictsOf(c.rows), policy_version: updates, ledger: ledger.toJson() },
     clock,

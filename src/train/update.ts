@@ -117,7 +117,7 @@ async function passPiece(engine: Engine, c: Coefficients, rows: readonly number[
     const { set, sequence } = term.on;
     const others = rows.map(sequence);
     const own = await engine.forward(others, wantOf([term], rows));
-    const passed = await backward(engine, own, set, scale, () => term.run(lossRows(c, rows, own.scores)));
+    const passed = await backward(engine, own, set, scale, () => term.run(lossRows(c, rows, own.scores, others)));
     loss += passed.loss;
     tokens += lengthOf(others);
     statistics.push(passed.statistics);

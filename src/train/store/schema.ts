@@ -34,7 +34,7 @@ export type RunFile = z.output<typeof runFile>;
 /** What the caller of `RunStore.create` says of a run. */
 export type RunMeta = Omit<RunFile, "format" | "version" | "clock">;
 
-/** `start`: once; `step`: each optimizer batch; `evaluation`; `stage`: a switch of stages(...); `warning`; `nonreplayable`: a wall-clock limit or a remote call decided something; `end`. */
+/** `start`: once; `step`: each optimizer batch; `evaluation`; `stage`: a switch of stages(...), or within a method; `warning`; `nonreplayable`: a wall-clock limit or a remote call decided something; `end`. */
 export const eventKinds = ["start", "step", "evaluation", "stage", "warning", "nonreplayable", "end"] as const;
 
 /** A line of `events.jsonl`. */
