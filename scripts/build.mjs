@@ -1,5 +1,5 @@
 // Compiles src to dist where dist is missing or older than a source. Beside and then renamed: a reader never sees half of it.
-import { copyFileSync, existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { fail, node, ready, root } from "./ready.mjs";
@@ -20,6 +20,8 @@ export function build({ always = false } = {}) {
     fail("The sources do not compile (the faults are above): mend them, then try again");
   }
   for (const name of copied) copyFileSync(join(root, "src", name), join(beside, name));
+  // Where the package is installed as a link to this folder, its command is this very file.
+  chmodSync(join(beside, "cli", "main.js"), 0o755);
   if (existsSync(dist)) renameSync(dist, aside);
   renameSync(beside, dist);
   rmSync(aside, { recursive: true, force: true });

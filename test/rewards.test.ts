@@ -103,7 +103,9 @@ describe.skipIf(process.platform === "win32")("a reward of the page trains a pol
     const ran = await typed("server", (command) => command.replace("8123", "9").replace("runs/server", "runs/none"));
     expect(ran).toMatchObject({
       code: 2,
-      err: expect.stringMatching(/^error: verifier server: it fails on an empty response \(http:\/\/127\.0\.0\.1:9\/reward: \w+.*\); let it give a number/),
+      err: expect.stringMatching(
+        /^error: verifier server: it cannot be reached \(http:\/\/127\.0\.0\.1:9\/reward: \w+.*\); start the server, or correct its address/,
+      ),
     });
     expect(() => readFileSync(join(folder, "runs/none/run.json"))).toThrow();
   });

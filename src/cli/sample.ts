@@ -8,6 +8,7 @@ import type { Command } from "commander";
 import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import type { Problem } from "../core/problem.js";
+import type { Turn } from "../core/trajectory.js";
 import { refuseUnlessWritable } from "../core/writable.js";
 import { type EvaluatedSample, publicProblem } from "../evaluate/samples.js";
 import { type StoreConditions, sampleJson } from "../evaluate/store.js";
@@ -108,10 +109,15 @@ function rolloutsText(problems: readonly Problem[], samples: readonly EvaluatedS
       .filter(({ problem }) => problem === key)
       .flatMap((each) => [
         `  ${each.member}: ${verdictText(each, paint)}, ${each.ids.length} tokens, log-prob ${each.logp.toFixed(2)}, ended by ${each.stop}`,
-        ...indented(each.text),
+        ...(each.turns ? each.turns.flatMap(turnText) : [each.text]).flatMap(indented),
       ]),
     "",
   ]);
+}
+
+/** What was said, and what came back. */
+function turnText({ action, observation, fault }: Turn): string[] {
+  return [`> ${action}`, ...(observation === "" ? [] : [`< ${observation}`]), ...(fault === undefined ? [] : [`! ${fault}`])];
 }
 
 function verdictText({ verdict, answer }: EvaluatedSample, paint: ReturnType<typeof colours>): string {

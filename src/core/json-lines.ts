@@ -62,6 +62,17 @@ export function missingColumn(record: JsonRecord, column: string, columns: reado
   return `it has no column "${column}" (${near === undefined ? `its columns: ${columns.join(", ").slice(0, 200)}` : `did you mean "${near}"?`})`;
 }
 
+/** A column's value; where no column has the whole name, dots lead into one. */
+export function valueAt(record: JsonRecord, path: string): Json | undefined {
+  if (Object.hasOwn(record, path)) return record[path];
+  let value: Json | undefined = record;
+  for (const key of path.split(".")) {
+    if (typeof value !== "object" || value === null || Array.isArray(value) || !Object.hasOwn(value, key)) return undefined;
+    value = (value as JsonRecord)[key];
+  }
+  return value;
+}
+
 const roles: readonly string[] = ["system", "user", "assistant", "tool"] satisfies Message["role"][];
 
 /** The prompt in a column (a text, or a list of messages), or what is wrong with it. */

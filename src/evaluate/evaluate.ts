@@ -237,6 +237,9 @@ function warningsOf(samples: readonly EvaluatedSample[], metrics: Metrics): stri
     warnings.push(`no sample was accepted (most often: ${reason}); check that the prompt asks for what the verifier reads`);
   }
   const cut = stops.length ?? 0;
-  if (cut * 10 > samples.length) warnings.push(`${cut} of ${samples.length} responses were cut off by their token budget; a larger one may raise the numbers`);
+  if (cut * 10 > samples.length)
+    warnings.push(
+      `${cut} of ${samples.length} responses were cut off by their ${samples.some(({ turns }) => turns) ? "budget of tokens or turns" : "token budget"}; a larger one may raise the numbers`,
+    );
   return warnings;
 }

@@ -1,6 +1,6 @@
 /** From the columns of a record to a row of a task, as options name them. */
 import type { Json } from "../core/json.js";
-import { inWords, type JsonRecord, missingColumn, promptOf } from "../core/json-lines.js";
+import { inWords, type JsonRecord, missingColumn, promptOf, valueAt } from "../core/json-lines.js";
 import type { Verifier } from "../verify/contract.js";
 import type { Row } from "./contract.js";
 import type { Condition, DataSource } from "./data-options.js";
@@ -13,17 +13,6 @@ const defaultAnswer = "answer";
 export function columnsOf({ prompt_column, answer_column, key_column, solution_column, info_columns = [], where = {} }: DataSource): string[] {
   const named = [prompt_column, answer_column, key_column, solution_column, ...info_columns, ...Object.keys(where)].filter((name) => name !== undefined);
   return [...named.flatMap((name) => [name, name.split(".")[0] as string]), verl.reward, verl.source, verl.info];
-}
-
-/** A column's value; where no column has the whole name, dots lead into one. */
-function valueAt(record: JsonRecord, path: string): Json | undefined {
-  if (Object.hasOwn(record, path)) return record[path];
-  let value: Json | undefined = record;
-  for (const key of path.split(".")) {
-    if (typeof value !== "object" || value === null || Array.isArray(value) || !Object.hasOwn(value, key)) return undefined;
-    value = (value as JsonRecord)[key];
-  }
-  return value;
 }
 
 /** Whether a record passes the conditions on its columns; a text where it lacks one. */

@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { repository } from "../../test/paths.js";
 import { alphabetTokenizer } from "../core/alphabet.js";
 import { chain, misconception } from "../tasks/chain/chain.js";
 import { defineTask } from "../tasks/define.js";
@@ -34,6 +35,15 @@ describe("pairs from a file", () => {
     expect(tokenizer.decode(first.response)).toBe("b");
     expect(first.response.at(-1)).toBe(tokenizer.eosIds[0]);
     expect(first.context).toEqual(tokenizer.render(pairs[0].prompt, { addGenerationPrompt: true }));
+  });
+
+  it("may lie within a column, as in rows prepared for verl", async () => {
+    const inside = { prompt: "prompt", response: "reward_model.ground_truth" };
+    const pairs = await readPairs(join(repository, "test", "data", "verl-rows.parquet"), inside);
+    expect(pairs).toHaveLength(5);
+    expect(pairs.every(({ prompt, response }) => prompt.length > 0 && response !== "")).toBe(true);
+    const path = await file('{"q":{"text":"1+1"},"q.text":"whole name","a":{"b":"2"}}');
+    expect(await readPairs(path, { prompt: "q.text", response: "a.b" })).toMatchObject([{ prompt: [{ content: "whole name" }], response: "2" }]);
   });
 
   it.each([

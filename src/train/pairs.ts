@@ -1,7 +1,7 @@
 /** Prompt and response pairs from a JSONL or Parquet file, for supervised training. Every bad line is listed by number before anything is trained. */
 import { alphabetTokenizer } from "../core/alphabet.js";
 import { TouchstoneError } from "../core/errors.js";
-import { inWords, type JsonRecord, LineFaults, missingColumn, promptOf } from "../core/json-lines.js";
+import { inWords, type JsonRecord, LineFaults, missingColumn, promptOf, valueAt } from "../core/json-lines.js";
 import type { Message } from "../core/problem.js";
 import { openRecords } from "../core/records.js";
 import type { Tokenizer } from "../core/tokenizer.js";
@@ -41,11 +41,10 @@ export async function readPairs(file: string, columns: PairColumns): Promise<Pai
 }
 
 function pairOf(record: JsonRecord, columns: PairColumns): Omit<Pair, "line"> | string {
-  const missing = [columns.prompt, columns.response].find((column) => !Object.hasOwn(record, column));
-  if (missing !== undefined) return missingColumn(record, missing);
-  const prompt = promptOf(record[columns.prompt], columns.prompt);
+  const [asked, response] = [valueAt(record, columns.prompt), valueAt(record, columns.response)];
+  if (asked === undefined || response === undefined) return missingColumn(record, asked === undefined ? columns.prompt : columns.response);
+  const prompt = promptOf(asked, columns.prompt);
   if (typeof prompt === "string") return prompt;
-  const response = record[columns.response];
   if (typeof response !== "string") return `its ${columns.response} is ${inWords(response)}, not a text`;
   return response === "" ? `its ${columns.response} is empty, so that nothing would be trained` : { prompt, response };
 }

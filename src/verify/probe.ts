@@ -31,10 +31,15 @@ export async function refuseUnlessTotal(
     const failed = external !== undefined && external.faults > before;
     if (failed && attempt < tries) continue;
     await external?.close();
+    const away = verdict.reason === "unreachable";
     throw new ConfigError({
       place: `verifier ${verifier.name}${verdict.evidence?.at === undefined ? "" : `, ${String(verdict.evidence.at)}`}`,
-      cause: `it fails on an empty response (${causeOf(verdict) ?? verdict.reason})`,
-      mend: external ? "let it give a number, or null, for any text (docs/rewards.md)" : "let it give true, false or a verdict for any text",
+      cause: `${away ? "it cannot be reached" : "it fails on an empty response"} (${causeOf(verdict) ?? verdict.reason})`,
+      mend: away
+        ? "start the server, or correct its address"
+        : external
+          ? "let it give a number, or null, for any text (docs/rewards.md)"
+          : "let it give true, false or a verdict for any text",
     });
   }
 }
