@@ -101,8 +101,8 @@ describe("the reverse KL to a teacher", () => {
     const n = 40_000;
     const sums = logp.map(() => ({ sum: 0, squares: 0 }));
     for (let i = 0; i < n; i++) {
-      let left = random.next();
-      const y = logp.findIndex((l) => (left -= Math.exp(l)) < 0);
+      const at = random.next();
+      const y = logp.findIndex((_, v) => at < logp.slice(0, v + 1).reduce((mass, l) => mass + Math.exp(l), 0));
       const one = sampledKlTerm({ name: "kl", coefficient: 1, teacher: [Float64Array.of(logq[y] as number)], weights: [Float64Array.of(1)] });
       const d = one.run([rowAt(logp, teacher, y)]).derivatives[0]?.dLogp?.[0] as number;
       sums.forEach((each, v) => {
