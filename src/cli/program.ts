@@ -41,7 +41,7 @@ function refuseClearly(command: Command, args: readonly string[]): void {
 
 function fault(error: CommanderError, command: Command, path: string, args: readonly string[]): { cause: string; mend: string } {
   const typed = /'([^']*)'/.exec(error.message)?.[1] ?? "";
-  const options = [...command.options.map(({ long, short }) => long ?? short ?? ""), "--help"];
+  const options = [...command.options.filter(({ hidden }) => !hidden).map(({ long, short }) => long ?? short ?? ""), "--help"];
   // A misspelt option is the likely cause of a missing one, so it is told first.
   const misspelt = error.code === "commander.missingMandatoryOptionValue" ? args.find((arg) => /^--./.test(arg) && !options.includes(bare(arg))) : undefined;
   if (error.code === "commander.unknownOption" || misspelt !== undefined) {
