@@ -49,7 +49,7 @@ export interface Posed {
 /** Adds the flags of tasks, data files and verifiers. */
 export function problemOptions(command: Command): Command {
   return command
-    .option("--task <name>", "task by name (chain, calculator, guess), or path of a module that exports one")
+    .option("--task <name>", "task by name (chain, add, pair, calculator, guess), or path of a module that exports one")
     .option("--task-options <json>", "options of the task", jsonObject("--task-options"))
     .option("--data <file>", "JSONL or Parquet file, or data folder, with a prompt and an answer a row; needs --verifier")
     .option("--data-options <json>", "columns and the like (prompt_column, answer_column, system, split, where, bad_rows)", jsonObject("--data-options"))

@@ -52,7 +52,7 @@ const longestWarmup = 50;
 
 export function define(command: Command): void {
   command
-    .option("--task <name>", "learn the worked solutions of a task (chain, calculator, guess, or path of a module)")
+    .option("--task <name>", "learn the worked solutions of a task (chain, add, pair, calculator, guess, or path of a module)")
     .option("--task-options <json>", "options of the task", jsonObject("--task-options"))
     .option("--data <file>", "learn the pairs of a JSONL or Parquet file instead")
     .option("--prompt-column <name>", "its column of prompts: texts or lists of messages", "prompt")

@@ -61,7 +61,7 @@ export function trainOptions(command: Command): Command {
     .option("--config <file>", "options from a .yaml, .json or .ts file; flags go over them", someText("--config"))
     .option("--model <folder>", "the policy to start from")
     .option("--out <folder>", "folder of the run; new or empty")
-    .option("--task <name>", "task by name (chain, calculator, guess), or path of a module that exports one")
+    .option("--task <name>", "task by name (chain, add, pair, calculator, guess), or path of a module that exports one")
     .option("--task-options <json>", "options of the task", jsonObject("--task-options"))
     .option("--data <file>", "JSONL or Parquet file, or data folder, with a prompt and an answer a row; needs --verifier")
     .option("--prompt-column <name>", "its column of prompts (default: prompt)")

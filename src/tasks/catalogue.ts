@@ -8,7 +8,13 @@ import { suggestion } from "../core/options.js";
 import type { VerifierSource } from "../verify/source.js";
 import type { Task } from "./contract.js";
 
-const modules: { readonly [name: string]: string } = { calculator: "./calculator/calculator", chain: "./chain/chain", guess: "./guess/guess" };
+const modules: { readonly [name: string]: string } = {
+  add: "./add/add",
+  calculator: "./calculator/calculator",
+  chain: "./chain/chain",
+  guess: "./guess/guess",
+  pair: "./pair/pair",
+};
 
 /** Names of the tasks that come with Touchstone. */
 export const taskNames: readonly string[] = Object.keys(modules);

@@ -33,7 +33,7 @@ function rates(options: ChainOptions): { right: number; flawless: number } {
             const rate = habit?.operation === operator ? habit.rate : 0;
             for (const [worked, q] of [
               [operator, 1 - rate],
-              [habit?.as ?? operator, rate],
+              [habit === undefined || habit.as === "random" ? operator : habit.as, rate],
             ] as const) {
               const result = apply(worked, b, operand, m);
               for (let shift = 0; shift < m; shift++) {

@@ -3,77 +3,87 @@
  * small policy learns it in minutes, and the worked solutions can carry a habit (`*` worked as `+`) that reinforcement has
  * to unlearn: sampling still finds the right way, the most likely way is wrong.
  */
-import { z } from "zod";
 import { DataError } from "../../core/errors.js";
 import type { Problem } from "../../core/problem.js";
 import type { Stream } from "../../core/random.js";
-import { defineTask } from "../define.js";
-import { apply, type Chain, chainText, chainTokenizer, lineText, operators, readChain } from "./notation.js";
+import { defineTask, problemKey } from "../define.js";
+import { weighted } from "./fillers.js";
+import { type Asked, beginningOf, type Form, formNames, formSymbols, inForm, readAsked, stepsOf } from "./forms.js";
+import { type Chain, chainText, chainTokenizer, fillers, type Operator, operators } from "./notation.js";
+import { type ChainOptions, chainOptions } from "./options.js";
 import { chainVerifier } from "./verify.js";
+import { answerIn, choicesFor, rightChoice, workedSolution } from "./worked.js";
 
-export const chainOptions = z
-  .strictObject({
-    modulus: z.int().min(2).max(1000).default(11).describe("All numbers are from 0 to one below it."),
-    min_operations: z.int().min(1).max(64).default(3).describe("Fewest operations of a problem."),
-    max_operations: z.int().min(1).max(64).default(6).describe("Most operations of a problem; lengths are drawn evenly."),
-    habit: z
-      .strictObject({
-        operation: z.enum(operators).describe("The operation worked wrongly."),
-        as: z.enum(operators).describe("The operation worked in its place."),
-        rate: z.number().min(0).max(1).describe("Share of the lines with that operation in which it happens, each line by itself."),
-      })
-      .optional()
-      .describe("A wrong habit in the worked solutions; later lines go on from its result. Absent: none."),
-    slips: z.number().min(0).max(1).default(0).describe("Share of the lines of worked solutions whose result is a random wrong number."),
-  })
-  .refine((options) => options.min_operations <= options.max_operations, { path: ["max_operations"], message: "give at least min_operations" });
-export type ChainOptions = z.output<typeof chainOptions>;
-
-/** The habit of the starter policy: `*` as `+` in 65 % of its lines, 3 % slips. Its worked solutions are right for three in eight problems. */
-export const misconception = { habit: { operation: "*", as: "+", rate: 0.65 }, slips: 0.03 } as const satisfies Partial<ChainOptions>;
-
-/** A worked solution: with the options' habit and slips, or flawless without a stream. */
-export function workedSolution({ start, operations }: Chain, options: Pick<ChainOptions, "modulus" | "habit" | "slips">, random?: Stream): string {
-  const { modulus, habit, slips } = options;
-  let value = start;
-  const lines = operations.map((operation) => {
-    const { operator, operand } = operation;
-    // Three numbers a line whatever happens, so that solutions with different rates share their chance.
-    const [habitual, slipping, offset] = random ? [random.next(), random.next(), 1 + random.int(modulus - 1)] : [1, 1, 0];
-    const worked = habit !== undefined && operator === habit.operation && habitual < habit.rate ? habit.as : operator;
-    const result = apply(worked, value, operand, modulus);
-    value = slipping < slips ? (result + offset) % modulus : result;
-    return lineText(operation, value);
-  });
-  return [...lines, `#${value}`].join("\n");
-}
+export { type ResponseToken, responseTokens, type TokenKind } from "./fillers.js";
+export { beginningOf, choice, type Form, forms, hinted, type Told } from "./forms.js";
+export { fillers } from "./notation.js";
+export { type ChainOptions, chainOptions, misconception } from "./options.js";
+export { workedSolution } from "./worked.js";
 
 /** The chain of a problem of this task. Throws DataError for another problem. */
 export function chainOf(problem: Problem): Chain {
-  const text = problem.prompt.at(-1)?.content ?? "";
-  const chain = readChain(text);
-  if (chain === undefined)
-    throw new DataError({ place: `problem ${problem.key}`, cause: `${JSON.stringify(text)} is no chain`, mend: "pose problems of the task chain" });
-  return chain;
+  return askedOf(problem).chain;
 }
+
+function askedOf(problem: Problem): Asked {
+  const text = problem.prompt.at(-1)?.content ?? "";
+  const asked = readAsked(text);
+  if (asked === undefined)
+    throw new DataError({ place: `problem ${problem.key}`, cause: `${JSON.stringify(text)} is no chain`, mend: "pose problems of the task chain" });
+  return asked;
+}
+
+function drawnChain(random: Stream, { modulus, min_operations, max_operations, lengths, counts }: ChainOptions): Chain {
+  const length = min_operations + (lengths ? weighted(lengths, random) : random.int(max_operations - min_operations + 1));
+  const start = random.int(modulus);
+  if (counts === undefined) return { start, operations: Array.from({ length }, () => ({ operator: random.pick(operators), operand: random.int(modulus) })) };
+  return { start, operations: countedOperators(random, length, counts).map((operator) => ({ operator, operand: random.int(modulus) })) };
+}
+
+/** The operators of a chain in which one occurs as often as drawn, at even places, and the others share the rest. */
+function countedOperators(random: Stream, length: number, { operation, weights }: NonNullable<ChainOptions["counts"]>): Operator[] {
+  const count = Math.min(length, weighted(weights, random));
+  const others = operators.filter((operator) => operator !== operation);
+  return random.shuffle(Array.from({ length }, (_, i) => (i < count ? operation : random.pick(others))));
+}
+
+/** Shares of a solution that problems with the form `begin` give. */
+const beginnings = [0.2, 0.4, 0.6, 0.8] as const;
 
 /** T-CHAIN, with its options. */
 export const chain = defineTask({
   name: "chain",
   options: chainOptions,
   draw: (random, options) => {
-    const { modulus, min_operations, max_operations } = options;
-    const length = min_operations + random.int(max_operations - min_operations + 1);
-    const drawn: Chain = {
-      start: random.int(modulus),
-      operations: Array.from({ length }, () => ({ operator: random.pick(operators), operand: random.int(modulus) })),
+    const { modulus, forms, counts } = options;
+    const drawn = drawnChain(random, options);
+    const solution = workedSolution(drawn, { modulus, slips: 0, fillers: options.fillers });
+    const tags = {
+      operations: drawn.operations.length,
+      ...(counts && { difficulty: drawn.operations.filter(({ operator }) => operator === counts.operation).length }),
     };
-    const solution = workedSolution(drawn, { modulus, slips: 0 });
-    return { prompt: chainText(drawn), answer: solution.slice(solution.lastIndexOf("#") + 1), solution, tags: { operations: length } };
+    const plain = { prompt: chainText(drawn), answer: answerIn(solution), solution, tags };
+    if (forms === undefined) return plain;
+    const form = formNames[weighted(Object.values(forms), random)] as Form;
+    const told = { answer: plain.answer, steps: stepsOf(drawn, modulus).join(" ") };
+    const choices = form === "judge" ? choicesFor(drawn, options, random) : undefined;
+    const begin = form === "begin" ? beginningOf(solution, random.pick(beginnings)) : "";
+    return {
+      ...plain,
+      // Keyed by the chain alone, so that no chain is held out in one form and trained on in another.
+      key: problemKey("chain", plain.prompt),
+      prompt: inForm(form, { problem: plain.prompt, solution, begin, ...told, ...choices }),
+      ...(choices && { answer: choices.choice }),
+      privileged: told,
+      tags: { ...tags, form },
+    };
   },
-  verifier: (options) => chainVerifier(options.modulus),
-  solution: (problem, random, options) => workedSolution(chainOf(problem), options, random),
-  tokenizer: (options) => chainTokenizer(options.modulus),
-  // Five tokens a line, `#`, the answer, and the end token.
-  maxTokens: (options) => 5 * options.max_operations + 3,
+  verifier: ({ modulus, strict, fillers: phrases, forms }) => chainVerifier(modulus, { strict, fillers: phrases, choices: (forms?.judge ?? 0) > 0 }),
+  solution: (problem, random, options) => {
+    const asked = askedOf(problem);
+    return asked.choices ? rightChoice(asked.chain, asked.choices, options.modulus) : workedSolution(asked.chain, options, random, asked);
+  },
+  tokenizer: ({ modulus, fillers: phrases, forms }) => chainTokenizer(modulus, phrases || forms ? [...fillers, ...formSymbols] : []),
+  // Five tokens a line, or six with a phrase, `#`, the answer, and the end token.
+  maxTokens: (options) => (options.fillers ? 6 : 5) * options.max_operations + 3,
 });

@@ -41,7 +41,16 @@ export function readLine(text: string): (Operation & { readonly result: number }
   return match === null ? undefined : { operator: match[1] as Operator, operand: Number(match[2]), result: Number(match[3]) };
 }
 
-/** One symbol a number, so that a line is five tokens and its result is one decision. */
-export function chainTokenizer(modulus: number): Tokenizer {
-  return alphabetTokenizer([...Array.from({ length: modulus }, (_, i) => String(i)), ...operators, "=", "#", "\n"]);
+/** Phrases before lines that mean nothing, one symbol each. */
+export const fillers = ["so", "then", "now", "next", "thus", "and"] as const;
+const leading = new RegExp(`^(?:${fillers.join("|")})`);
+
+/** A line with or without one of the phrases before it. */
+export function readPhrased(text: string): ReturnType<typeof readLine> {
+  return readLine(text.replace(leading, ""));
+}
+
+/** One symbol a number, so that a line is five tokens and its result is one decision. `more`: further symbols. */
+export function chainTokenizer(modulus: number, more: readonly string[] = []): Tokenizer {
+  return alphabetTokenizer([...Array.from({ length: modulus }, (_, i) => String(i)), ...operators, "=", "#", "\n", ...more]);
 }
