@@ -156,7 +156,10 @@ export interface Answers {
 export interface WarmStart {
   /** A name or a name with options; the habits of its worked solutions are what the policy learns. */
   readonly task: string | { readonly name: string; readonly options?: Json };
-  readonly size: "100k" | "1M" | "4M";
+  /** Of a new policy; default "100k". */
+  readonly size?: "60k" | "100k" | "1M" | "4M";
+  /** The model to begin with instead of a new one: other habits for a policy that knows the task take a few hundred steps. */
+  readonly from?: string;
   readonly steps: number;
   readonly lr: number;
   /** Longest sequence of the policy; default 128. */

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -119,6 +119,23 @@ it("models that begin with starters/ are the package's", () => {
   });
   expect(bench.options.model).toBe(join(repository, "starters", "chain-100k"));
   expect(bench.options.roles?.teacher).toEqual({ model: join(repository, "starters", "chain-1M"), lr: 0 });
+});
+
+it("warm starts are new policies of a size, or go on with a model, once for a recipe", async () => {
+  const out = scratch();
+  const { bench, close } = openBench({ demonstration: { ...demonstration, shared: { task: "pair" } }, arm: "plain", seed: 0, quick: false, out, folder: out });
+  const recipe = { task: "pair", steps: 1, lr: 1e-3, maxLength: 32 };
+  const [small, further] = [await bench.warmStart({ ...recipe, size: "60k" }), await bench.warmStart({ ...recipe, from: "starters/pair-100k" })];
+  const width = (folder: string): unknown => JSON.parse(readFileSync(join(folder, "config.json"), "utf8")).hidden_size;
+  expect([small, further].map(width)).toEqual([48, 64]);
+  const heldout = { problems: 40, samples: 8 };
+  const answers = await Promise.all([small, further, join(repository, "starters/pair-100k")].map((model) => bench.measure(model, heldout)));
+  const [fresh, after, before] = answers.map(({ avg }) => avg as number) as [number, number, number];
+  expect(fresh).toBeLessThan(0.05);
+  expect(Math.abs(after - before)).toBeLessThan(0.15);
+  expect(await bench.warmStart({ ...recipe, size: "60k" })).toBe(small);
+  await expect(bench.warmStart({ ...recipe, from: "starters/chain-100k" })).rejects.toThrow("give the model that was made for this task and its options");
+  await close();
 });
 
 describe("numbers over steps", () => {

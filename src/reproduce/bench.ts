@@ -72,7 +72,9 @@ export function openBench({ demonstration, arm, seed, quick, prepared, out, fold
   const measure = (model: string, wanted: Heldout): Promise<Answers> => {
     const heldout = quick ? shortened(wanted, demonstration) : wanted;
     const key = `${model}\n${JSON.stringify(heldout, (_, value: unknown) => (typeof value === "function" ? `function ${numberOfFunction(value)}` : value))}`;
-    const found = known.get(key) ?? engine().then((running) => answersOf(running, { model, heldout, options, seed }));
+    // One after another: the engine's policy is one model at a time.
+    const found =
+      known.get(key) ?? Promise.allSettled([engine(), ...known.values()]).then(async () => answersOf(await engine(), { model, heldout, options, seed }));
     known.set(key, found);
     return found;
   };
@@ -240,7 +242,7 @@ export function areaOf(points: Points): number | undefined {
 
 /** Supervised training on worked solutions, once for a recipe: made beside and renamed, so that two that make it at once do no harm. */
 async function warmStart(folder: string, recipe: WarmStart): Promise<string> {
-  const { size, steps, lr, maxLength = 128, seed = 0 } = recipe;
+  const { size = "100k", from, steps, lr, maxLength = 128, seed = 0 } = recipe;
   const place = join(folder, hashJson({ ...recipe } as unknown as Json).slice(0, 16));
   if (existsSync(place)) return place;
   const named = typeof recipe.task === "string" ? { name: recipe.task } : recipe.task;
@@ -256,8 +258,12 @@ async function warmStart(folder: string, recipe: WarmStart): Promise<string> {
     });
   const engine = await startOnnx({ engine: { threads: 1, activations: "keep" } });
   try {
-    const config = policyConfig(size, tokenizer, maxLength);
-    await engine.weights.load({ role: "policy", source: { from: "config", config, seed }, trainable: true });
+    if (from !== undefined) await tokenizerOf(inPackage(from), tokenizer);
+    const source =
+      from === undefined
+        ? ({ from: "config", config: policyConfig(size, tokenizer, maxLength), seed } as const)
+        : ({ from: "folder", path: inPackage(from) } as const);
+    await engine.weights.load({ role: "policy", source, trainable: true });
     const warmup = Math.min(longestWarmup, Math.floor(steps / 4));
     const schedule = parseSchedule({ kind: "cosine", rate: lr, warmup, steps }, "warm start");
     await sft(engine, { batch: workedBatches(task, tokenizer, batchSize, steps, seed), steps, schedule });

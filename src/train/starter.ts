@@ -9,6 +9,7 @@ import type { Example } from "./sft.js";
 
 /** Shapes by name; the name is about the number of parameters. */
 export const policySizes = {
+  "60k": { layers: 2, width: 48, heads: 4, mlp: 144 },
   "100k": { layers: 2, width: 64, heads: 4, mlp: 192 },
   "1M": { layers: 4, width: 128, heads: 4, mlp: 512 },
   "4M": { layers: 6, width: 256, heads: 8, mlp: 704 },
