@@ -194,7 +194,7 @@ describe("CSCR", () => {
   });
 
   it("reports shares of tokens that both claims move one way or opposite ways, and sensitivities by span", async () => {
-    const method = made(cscr);
+    const method = made(cscr, { floor: 0.05 });
     const b = batch(
       group(
         "p",

@@ -39,7 +39,7 @@ export const cscrOptions = z.strictObject({
     .describe(
       "For comparisons: inverted gives sensitive tokens more instead of less, shuffled gives each answer's sensitivities to its tokens in a random order.",
     ),
-  floor: z.number().min(0).default(0.05).describe("Sensitivity from which on a token counts in the shares of claims that move it one way, or opposite ways."),
+  floor: z.number().min(0).default(0.3).describe("Sensitivity from which on a token counts in the shares of claims that move it one way, or opposite ways."),
 });
 export type CscrOptions = z.output<typeof cscrOptions>;
 

@@ -10,21 +10,14 @@ import { rewritten } from "../prompts.js";
 import { cscr } from "./cscr.js";
 import { sensitivity } from "./sensitivity.js";
 
-const options = (weights: { readonly [form: string]: number }) => ({
-  modulus: 7,
-  habit: { operation: "*", as: "+", rate: 0.65 } as const,
-  slips: 0.03,
-  fillers: true,
-  forms: weights,
-});
-const task = (weights: { readonly [form: string]: number }) => ({ name: "chain", options: options(weights) });
+const options = { modulus: 7, fillers: true } as const;
 
 const prompts = { right_prompt: forms.right, wrong_prompt: forms.wrong };
 const reallocated = (more: { readonly [option: string]: string | number } = {}) => ({ method: { module: cscr, options: { ...prompts, ...more } } });
 
 /** The first answers of a run, token by token: how far the claims move each under the policy as it starts, and whether it is a phrase. */
 async function reactions(trained: TrainedRun, bench: Bench): Promise<readonly { readonly s: number; readonly filler: boolean }[]> {
-  const { tokenizer: symbols } = chain(options({ plain: 1 }));
+  const { tokenizer: symbols } = chain(options);
   const { engine, tokenizer, close } = await bench.open(bench.options.model as string);
   try {
     const answers = (await trained.groups(1)).flatMap(({ group }) => group.trajectories.map(({ response }) => ({ response, problem: group.problem })));
@@ -66,7 +59,7 @@ function auroc(some: readonly number[], others: readonly number[]): number | und
 
 /** What the shaping left of the credit of phrases, over what it left of all others: 1 where it does not tell them apart. */
 async function creditOfPhrases(trained: TrainedRun): Promise<number | undefined> {
-  const { tokenizer } = chain(options({ plain: 1 }));
+  const { tokenizer } = chain(options);
   const sums = { filler: { before: 0, after: 0 }, other: { before: 0, after: 0 } };
   for (const step of [1, Math.ceil(trained.steps / 2), trained.steps]) {
     for (const { rollouts } of await trained.groups(step)) {
@@ -98,12 +91,15 @@ export default defineDemonstration({
   method: "cscr",
   testbed:
     "Chains of three to six operations modulo 7, each line with one of six phrases before it; a policy of 0.1M parameters that works 65 % of products as sums and changes its phrases, nothing else, where the prompt claims an outcome. 100 steps.",
-  shared: { task: task({ plain: 1 }), steps: 100, problems: 16, group: 8, minibatches: 2, lr: 3e-4, eval: { every: 20, problems: 300, temperature: 1 } },
-  prepare: {
-    per: "demonstration",
-    run: async (bench) => ({
-      model: await bench.warmStart({ task: task({ plain: 2, right: 1, wrong: 1 }), size: "100k", steps: bench.quick ? 20 : 3000, lr: 4e-3, maxLength: 128 }),
-    }),
+  shared: {
+    model: "starters/chain-hints",
+    task: { name: "chain", options },
+    steps: 100,
+    problems: 16,
+    group: 8,
+    minibatches: 2,
+    lr: 3e-4,
+    eval: { every: 20, problems: 300, temperature: 1 },
   },
   arms: {
     grpo: { method: "grpo" },
