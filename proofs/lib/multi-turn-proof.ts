@@ -1,4 +1,4 @@
-/** Conversations with environments: a policy that unlearns a habit of its turns, on three seeds each, and the control with rewards permuted inside each group, on five. */
+/** Conversations with environments: a policy that unlearns a habit of its turns, on three seeds each, and the control with rewards permuted over the batch, on five. */
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -60,25 +60,35 @@ async function trained(model: string, name: Name, seed: number, count: number, o
   return result.model;
 }
 
-const control = { method: ["grpo", "permuted"], methods: [permuted] };
+const control: Partial<TrainOptions> = { method: ["grpo", { name: "permuted", options: { over: "batch" } }], methods: [permuted] };
 
 /** From nothing to the end, with one seed for the warm start and the run. */
-export const outcome = (name: Name, seed: number, count = steps): Promise<{ before: number; after: number }> =>
+const outcome = (name: Name, seed: number): Promise<{ before: number; after: number }> =>
   within(async (folder) => {
     const starter = join(folder, "starter");
     await warmStart(name, seed, starter);
     const before = await accepted(starter, name);
-    return { before, after: await accepted(await trained(starter, name, seed, count, join(folder, "run")), name) };
+    return { before, after: await accepted(await trained(starter, name, seed, steps, join(folder, "run")), name) };
   });
 
 /** Controls from the starter of the first seed. */
-const controls = (name: Name, of: readonly number[], count = steps): Promise<{ before: number; after: number[] }> =>
+const controls = (name: Name, of: readonly number[]): Promise<{ before: number; after: number[] }> =>
   within(async (folder) => {
     const starter = join(folder, "starter");
     await warmStart(name, seeds[0], starter);
     const after: number[] = [];
-    for (const seed of of) after.push(await accepted(await trained(starter, name, seed, count, join(folder, `run-${seed}`), control), name));
+    for (const seed of of) after.push(await accepted(await trained(starter, name, seed, steps, join(folder, `run-${seed}`), control), name));
     return { before: await accepted(starter, name), after };
+  });
+
+const shortSteps: { readonly [name in Name]: number } = { calculator: 20, guess: 40 };
+
+/** What a few steps from the starter of the repository add. */
+const rise = (name: Name, more: Partial<TrainOptions>): Promise<{ rise: number }> =>
+  within(async (folder) => {
+    const starter = join(repository, "starters", name);
+    const model = await trained(starter, name, 0, shortSteps[name], join(folder, "run"), more);
+    return { rise: (await accepted(model, name)) - (await accepted(starter, name)) };
   });
 
 const mean = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0) / values.length;
@@ -86,7 +96,7 @@ const mean = (values: readonly number[]): number => values.reduce((a, b) => a + 
 export default {
   claim:
     "With a calculator and in a guessing game, policies of 100k parameters that are right in 25 to 45 % of 1,000 held-out conversations reach at least 75 % " +
-    "by GRPO on every seed tried; with rewards permuted inside each group they do not rise.",
+    "by GRPO on every seed tried; with rewards permuted over the batch they do not rise.",
   limits: Object.fromEntries(
     names.flatMap((name) => [
       [`${name}_seeds`, { equals: seeds.length }],
@@ -103,7 +113,7 @@ export default {
     for (const name of names) {
       const outcomes: { before: number; after: number }[] = [];
       for (const seed of seeds) outcomes.push(await work.part(`${name}, seed ${seed}, ${steps} steps`, () => outcome(name, seed)));
-      const without = await work.part(`${name}, controls, ${steps} steps`, () => controls(name, controlSeeds));
+      const without = await work.part(`${name}, controls over the batch, ${steps} steps`, () => controls(name, controlSeeds));
       work.detail(name, { outcomes, controls: without });
       metrics[`${name}_seeds`] = outcomes.length;
       metrics[`${name}_least_before`] = Math.min(...outcomes.map(({ before }) => before));
@@ -115,20 +125,10 @@ export default {
     return metrics;
   },
 
-  short: {
-    "the calculator's policy rises in twenty steps": {
-      limits: { rise: { atLeast: 0.08 } },
-      run: async () => {
-        const { before, after } = await outcome("calculator", 0, 20);
-        return { rise: after - before };
-      },
-    },
-    "the calculator's policy does not rise with permuted rewards": {
-      limits: { rise: { atMost: 0.05 } },
-      run: async () => {
-        const { before, after } = await controls("calculator", [0], 20);
-        return { rise: mean(after) - before };
-      },
-    },
-  },
+  short: Object.fromEntries(
+    names.flatMap((name) => [
+      [`${name}: ${shortSteps[name]} steps rise`, { limits: { rise: { atLeast: 0.08 } }, run: () => rise(name, {}) }],
+      [`${name}: ${shortSteps[name]} steps with permuted rewards do not`, { limits: { rise: { atMost: 0.05 } }, run: () => rise(name, control) }],
+    ]),
+  ),
 } satisfies Proof;

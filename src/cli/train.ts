@@ -13,6 +13,7 @@ import { checkWritten, placed, placesOf } from "./train-places.js";
 import { interruptedCode, percent, Watch } from "./watch.js";
 
 export function define(command: Command): void {
+  command.usage("[CONFIG] [options]").argument("[config]", "options from a .yaml, .json or .ts file; the same as --config");
   trainOptions(command)
     .addHelpText(
       "after",
@@ -23,10 +24,16 @@ A second one ends at once, and the last checkpoint stands. The exit code is 1 wh
 Examples:
   $ touchstone train --model starter --task chain --steps 100 --lr 1e-4 --eval-every 25 --out runs/first
   $ touchstone train --model my-model --data train.jsonl --prompt-column question --verifier number --eval-share 0.1 --out runs/mine
-  $ touchstone train --config run.yaml --set method.options.clip_high=0.28 --dry-run
+  $ touchstone train run.yaml --set method.options.clip_high=0.28 --dry-run
   $ touchstone train --resume runs/first`,
     )
-    .action(run);
+    .action((config: string | undefined, flags: TrainFlags) => run(withConfig(config, flags)));
+}
+
+function withConfig(config: string | undefined, flags: TrainFlags): TrainFlags {
+  if (config === undefined) return flags;
+  if (flags.config === undefined) return { ...flags, config };
+  throw new ConfigError({ place: `argument ${config}`, cause: "--config names a file too", mend: "give one of them" });
 }
 
 async function run(flags: TrainFlags): Promise<void> {
