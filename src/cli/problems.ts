@@ -11,6 +11,7 @@ import { posedBy, type Split, splits, type Task } from "../tasks/contract.js";
 import { dataTask } from "../tasks/data.js";
 import { dataOptions } from "../tasks/data-options.js";
 import { type Part, partOf } from "../train/config.js";
+import { isHubModel } from "../train/local-model.js";
 import { namedModel } from "../train/model-name.js";
 import { namedVerifier, verifierNames } from "../verify/catalogue.js";
 import type { Verifier } from "../verify/contract.js";
@@ -65,7 +66,8 @@ export function problemOptions(command: Command): Command {
 /** The flags with the problems and the verifier of the run that `model` names, where the flags name none themselves. */
 export function withProblemsOfRun<F extends ProblemFlags>(model: string, flags: F): F {
   if (flags.task !== undefined || flags.data !== undefined || flags.prompt !== undefined) return flags;
-  const { run } = namedModel(model);
+  // A GGUF file or a hub id is no run, and has yet to become a folder.
+  const { run } = model.endsWith(".gguf") || isHubModel(model) ? {} : namedModel(model);
   if (run === undefined) return flags;
   const { task, data, verifier } = run.reader.run.config as {
     readonly task?: Part;

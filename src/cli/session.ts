@@ -1,5 +1,4 @@
 /** A policy that answers and a verifier that judges, opened together for a command and closed together. */
-import { loadAlphabet } from "../core/alphabet.js";
 import type { Problem } from "../core/problem.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { Engine } from "../engine/contract.js";
@@ -7,7 +6,9 @@ import { inspectFolder } from "../engine/onnx/folder.js";
 import { parameterCount } from "../engine/onnx/params.js";
 import { startLocal, startOnnx } from "../engine/onnx/start.js";
 import { type EnvironmentHost, startHost } from "../rollout/environment.js";
+import { loadTokenizer } from "../tokenizers/load.js";
 import { renderContexts } from "../train/contexts.js";
+import { localModel } from "../train/local-model.js";
 import { type NamedModel, namedModel } from "../train/model-name.js";
 import { telling } from "../verify/faults.js";
 import { type JudgePool, startPool } from "../verify/pool.js";
@@ -45,8 +46,8 @@ const defaultBudget = 256;
 /** Checks model, prompts and verifier, then starts the engine, the verifiers and loads the model. */
 export async function openSession({ model: text, posed, flags, line }: SessionOptions): Promise<Session> {
   const { threads, verifierWorkers = 1 } = flags;
-  const model = namedModel(text);
-  const tokenizer = await loadAlphabet(model.folder);
+  const model = namedModel(await localModel(text, { onProgress: (what) => line.silent || process.stderr.write(`Waiting for ${what}\n`) }));
+  const tokenizer = await loadTokenizer(model.folder);
   const { problems, verifier, source } = posed;
   // What the model cannot take is refused before an engine is started.
   const config = await inspectFolder(model.folder);

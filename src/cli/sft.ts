@@ -11,6 +11,7 @@ import { parseSchedule, type Schedule } from "../engine/schedule.js";
 import { startHost } from "../rollout/environment.js";
 import { namedTask } from "../tasks/catalogue.js";
 import { loadTokenizer } from "../tokenizers/load.js";
+import { localModel } from "../train/local-model.js";
 import { saveTokenizer } from "../train/model-files.js";
 import { modelHelp, namedModel } from "../train/model-name.js";
 import { alphabetOf, type Pair, pairExamples, readPairs } from "../train/pairs.js";
@@ -99,7 +100,7 @@ async function run(flags: SftFlags): Promise<void> {
   const found = flags.task === undefined ? undefined : await namedTask(flags.task, flags.taskOptions, ".", "option --task");
   const task = found?.task;
   const pairs: readonly Pair[] = flags.data === undefined ? [] : await readPairs(flags.data, { prompt: flags.promptColumn, response: flags.responseColumn });
-  const model = flags.model === undefined ? undefined : namedModel(flags.model);
+  const model = flags.model === undefined ? undefined : namedModel(await localModel(flags.model));
   const known = model === undefined ? undefined : await inspectFolder(model.folder);
   const longest = known === undefined ? flags.maxLength : known.maxPositions;
   const own = model === undefined ? undefined : await loadTokenizer(model.folder);

@@ -13,7 +13,7 @@ export interface NamedModel {
 }
 
 /** For the help of commands that take one. */
-export const modelHelp = "folder of a model, or RUN@CHECKPOINT: a step, first, last (default) or best";
+export const modelHelp = "folder of a model, GGUF file, hub id (ORGANISATION/NAME), or RUN@CHECKPOINT: a step, first, last (default) or best";
 
 /**
  * Finds a model by what the caller wrote; a checkpoint's files are checked against their hashes. Throws ModelError for what

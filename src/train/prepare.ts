@@ -24,6 +24,7 @@ import { type Contexts, renderContexts } from "./contexts.js";
 import { type EngineForm, engineForm, limitsOf, refuseUnlessRoom, startEngine } from "./engines.js";
 import { withEpisodes } from "./episodes.js";
 import { type Inputs, loadInputs } from "./inputs.js";
+import { isHubModel, localModel } from "./local-model.js";
 import { type Methods, methodsOf, type RunStage, withMethodPaths, withStagePaths } from "./methods.js";
 import { tokenizerOf } from "./model-files.js";
 import { namedModel } from "./model-name.js";
@@ -89,14 +90,15 @@ const drawingAhead: Method = { name: "overlap", needs: [{ for: "drawing batches 
 
 /** Reads a configuration and loads what it names. Throws before anything is started. */
 export async function plan(input: TrainConfigInput, given: Given, place = "train", from?: From, onProgress?: OnProgress): Promise<Plan> {
-  const named = absolute(parseTrainConfig(input, place));
+  const named = await absolute(parseTrainConfig(input, place));
+  const here = (model: string): Promise<string> => localModel(model, { onProgress: (what) => onProgress?.({ kind: "await", what }) });
   // A run records the folder of the weights, so that it stays the same when the run that was named goes on.
   const read = from
     ? named
     : {
         ...named,
-        model: namedModel(named.model).folder,
-        roles: withRoleFolders(named.roles, (model, role) => namedModel(model, `roles.${role}.model`).folder),
+        model: namedModel(await here(named.model)).folder,
+        roles: await withRoleFolders(named.roles, async (model, role) => namedModel(await here(model), `roles.${role}.model`).folder),
       };
   const start = from?.policy ?? read.model;
   const inputs = await loadInputs(read, given.task, onProgress);
@@ -217,13 +219,16 @@ function settingsOf({ group, problems, temperature, max_tokens, eval: { every } 
   return { group, problems, temperature, maxTokens: max_tokens, stop: { ids: eosIds }, evaluateEvery: every };
 }
 
-function withRoleFolders(roles: TrainConfig["roles"], folder: (model: string, role: string) => string): TrainConfig["roles"] {
-  const named = Object.entries(roles).map(([name, role]) => [name, role.model === undefined ? role : { ...role, model: folder(role.model, name) }]);
-  return Object.fromEntries(named) as TrainConfig["roles"];
+async function withRoleFolders(roles: TrainConfig["roles"], folder: (model: string, role: string) => string | Promise<string>): Promise<TrainConfig["roles"]> {
+  const named = Object.entries(roles).map(async ([name, role]) => [name, role.model === undefined ? role : { ...role, model: await folder(role.model, name) }]);
+  return Object.fromEntries(await Promise.all(named)) as TrainConfig["roles"];
 }
 
+/** A hub id stays one; any other name of a model is a path. */
+const modelPath = (model: string): string => (isHubModel(model) ? model : resolvePath(model));
+
 /** The configuration with whole paths, so that a resume from another folder finds them. */
-function absolute(config: TrainConfig): TrainConfig {
+async function absolute(config: TrainConfig): Promise<TrainConfig> {
   const task = config.task === undefined ? undefined : partOf(config.task);
   const whole = (path: string): string => resolvePath(path);
   const judge = (part: Part): Part => {
@@ -233,10 +238,10 @@ function absolute(config: TrainConfig): TrainConfig {
   };
   return {
     ...config,
-    model: resolvePath(config.model),
+    model: modelPath(config.model),
     out: resolvePath(config.out),
     loggers: config.loggers.map((name) => (isModulePath(name) ? resolvePath(name) : name)),
-    roles: withRoleFolders(config.roles, (model) => resolvePath(model)),
+    roles: await withRoleFolders(config.roles, modelPath),
     ...(config.data === undefined ? {} : { data: withPaths(config.data, whole) }),
     ...(config.profile === undefined ? {} : { profile: { ...config.profile, file: whole(config.profile.file) } }),
     eval: {
