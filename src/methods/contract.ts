@@ -81,7 +81,8 @@ export interface Lab {
   render(messages: readonly Message[], label?: string): Context;
   sample(requests: readonly SampleRequest[]): AsyncIterable<Sample>;
   score(sequences: readonly Sequence[], want?: ScoreWant): Promise<Scores[]>;
-  verify(problem: Problem, response: string): Promise<Verdict>;
+  /** `truncated`: its budget cut the response off, which many verifiers reject. */
+  verify(problem: Problem, response: string, truncated?: boolean): Promise<Verdict>;
   /** A random key of the run's seed. */
   key(meaning: Omit<Meaning, "seed">): RandomKey;
   /** The same lab, with its tokens booked on another purpose. */

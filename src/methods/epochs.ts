@@ -57,7 +57,7 @@ export function shuffledEpochs(state: Cell<EpochsState>): OneSlots["select"] {
 type Mixture = NonNullable<ProblemSource["mixture"]>;
 
 /** The source of a place: a draw that depends on the seed and the place alone. */
-function sourceAt(place: number, mixture: Mixture, lab: Pick<Lab, "key">): Mixture[number] {
+export function sourceAt(place: number, mixture: Mixture, lab: Pick<Lab, "key">): Mixture[number] {
   const total = mixture.reduce((sum, { weight }) => sum + weight, 0);
   const point = uniform(lab.key({ purpose: "mixture" }), place) * total;
   let end = 0;

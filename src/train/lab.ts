@@ -155,8 +155,8 @@ export class StepLab implements Step {
     return keys.map((key) => this.shared.memo.get(key) as Scores);
   }
 
-  verify(problem: Problem, response: string): Promise<Verdict> {
-    return this.judge(problem, response, false);
+  verify(problem: Problem, response: string, truncated = false): Promise<Verdict> {
+    return this.judge(problem, response, truncated);
   }
 
   /** A verdict; none is asked for where the reference that it needs is withheld. */

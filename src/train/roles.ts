@@ -28,8 +28,8 @@ export interface RolesPlan {
   readonly policyValueHead: boolean;
 }
 
-/** A copy of the policy would teach it nothing, so a teacher must be named. */
-const mustBeNamed = ["teacher"];
+/** A copy of the policy would teach it nothing, and tell it no more than its own answers do. */
+const mustBeNamed = ["teacher", "anchor"];
 
 /** What a composition asks of roles; what several parts ask of one adds up. */
 function wishes(composed: Method): Map<string, RoleWish> {
