@@ -30,6 +30,7 @@ export function geometric({ clip_low, clip_high }: GeometricOptions): Surrogate 
       let value = 0;
       const derivatives = rows.map((row) => {
         const ratios = ratiosOf(row, { unit: "token", reduce: "mean", gradient: "unit", denominator: "old" });
+        count.row(row);
         const tokens = row.mask.length;
         const fates = new Uint8Array(tokens);
         let size = 0;

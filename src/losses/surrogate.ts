@@ -8,7 +8,8 @@
  * For single tokens, and with gradient "own", the inner sum is the token's own addend.
  */
 import { DivergenceError } from "../core/errors.js";
-import type { LossResult, LossRow, RatioBounds, Surrogate } from "./contract.js";
+import { note } from "../core/note.js";
+import type { LossResult, LossRow, RatioBounds, Statistics, Surrogate } from "./contract.js";
 import { type RatioOptions, type Ratios, ratiosOf, type Unit } from "./ratio.js";
 
 /** What became of a token: kept, or cut off at the lower, upper or dual bound. */
@@ -54,6 +55,7 @@ export function ratioSurrogate(name: string, options: FamilyOptions, bounds: Rat
       let value = 0;
       const derivatives = rows.map((row) => {
         const ratios = ratiosOf(row, resolved);
+        count.row(row);
         const { ratio, share, units } = ratios;
         const tokens = row.mask.length;
         const dLogp = new Float64Array(tokens);
@@ -79,9 +81,14 @@ export function ratioSurrogate(name: string, options: FamilyOptions, bounds: Rat
   };
 }
 
+/** On a trajectory: a class whose tokens beyond a bound are counted apart too, as the statistic CLASS.clipped. */
+export const clipClass = note<string>("clip.class");
+
 /** Counts what every surrogate reports, over the tokens inside the mask. */
 export class Counter {
   clamped = 0;
+  private readonly classes = new Map<string, { sum: number; count: number }>();
+  private own: { sum: number; count: number } | undefined;
   private tokens = 0;
   private readonly fates = [0, 0, 0, 0];
   private ratioSum = 0;
@@ -89,8 +96,21 @@ export class Counter {
   private k1 = 0;
   private k3 = 0;
 
+  /** Begins with a row: its tokens come next. */
+  row({ trajectory }: LossRow): void {
+    const name = clipClass.get(trajectory);
+    this.own = undefined;
+    if (name === undefined) return;
+    this.own = this.classes.get(name) ?? { sum: 0, count: 0 };
+    this.classes.set(name, this.own);
+  }
+
   token(ratios: Ratios, t: number, fateOfToken: number): void {
     this.tokens++;
+    if (this.own) {
+      this.own.count++;
+      if (fateOfToken !== fate.kept) this.own.sum++;
+    }
     this.fates[fateOfToken] = (this.fates[fateOfToken] as number) + 1;
     const ratio = ratios.ratio[t] as number;
     const log = ratios.log[t] as number;
@@ -100,8 +120,8 @@ export class Counter {
     this.k3 += Math.expm1(Math.min(log, 20)) - log;
   }
 
-  /** `clip_low`, `clip_high`, `clip_dual`: shares of tokens; `ratio`, `ratio_max`; `kl_k1`, `kl_k3`: KL(denominator, now) estimated on the sampled tokens; `ratio_clamped`. */
-  statistics() {
+  /** `clip_low`, `clip_high`, `clip_dual`: shares of tokens; `ratio`, `ratio_max`; `kl_k1`, `kl_k3`: KL(denominator, now) estimated on the sampled tokens; `ratio_clamped`; `CLASS.clipped`. */
+  statistics(): Statistics {
     const mean = (sum: number) => ({ sum, count: this.tokens });
     return {
       clip_low: mean(this.fates[fate.low] as number),
@@ -112,6 +132,7 @@ export class Counter {
       ratio_clamped: mean(this.clamped),
       kl_k1: mean(this.k1),
       kl_k3: mean(this.k3),
+      ...Object.fromEntries([...this.classes].map(([name, counted]) => [`${name}.clipped`, counted])),
     };
   }
 }

@@ -37,6 +37,7 @@ function weighted(name: string, options: FamilyOptions, bounds: RatioBounds, wei
       let value = 0;
       const derivatives = rows.map((row) => {
         const ratios = ratiosOf(row, resolved);
+        count.row(row);
         const dLogp = new Float64Array(row.mask.length);
         for (let t = 0; t < dLogp.length; t++) {
           if (!row.mask[t]) continue;

@@ -46,6 +46,10 @@ export interface Settings {
   readonly stop: { readonly ids: readonly number[]; readonly strings?: readonly string[] };
   /** Steps between evaluations of the policy; 0 or absent: there are none. */
   readonly evaluateEvery?: number;
+  /** Optimizer steps on each batch. */
+  readonly updates?: number;
+  /** Batches that are drawn ahead of the weights that they train; absent: 0. */
+  readonly overlap?: number;
 }
 
 /** The problems that a run trains on, by index. */

@@ -128,7 +128,7 @@ describe("every accepted pair", () => {
   /** A run of two steps; a role that a method wants to be named is the policy as it starts. */
   const attempt = async (method: string[], roles: TrainOptions["roles"] = {}): Promise<void> => {
     try {
-      const { folder } = await train(run({ method: method.map((name) => ({ name, options: onDigits[name] ?? {} })), roles }));
+      const { folder } = await train(run({ minibatches: 2, method: method.map((name) => ({ name, options: onDigits[name] ?? {} })), roles }));
       const steps = [...RunReader.open(folder).events()].filter(({ kind }) => kind === "step");
       expect(
         steps.map(({ data }) => Number.isFinite((data.metrics as { loss: number }).loss)),

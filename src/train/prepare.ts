@@ -215,8 +215,9 @@ function longestPrompt({ problems, config }: Inputs, tokenizer: Tokenizer): numb
   return Math.min(longest, config.max_prompt_tokens ?? longest);
 }
 
-function settingsOf({ group, problems, temperature, max_tokens, eval: { every } }: Inputs["config"], eosIds: readonly number[]): Settings {
-  return { group, problems, temperature, maxTokens: max_tokens, stop: { ids: eosIds }, evaluateEvery: every };
+function settingsOf(config: Inputs["config"], eosIds: readonly number[]): Settings {
+  const { group, problems, temperature, max_tokens: maxTokens, minibatches, epochs, overlap } = config;
+  return { group, problems, temperature, maxTokens, stop: { ids: eosIds }, evaluateEvery: config.eval.every, updates: minibatches * epochs, overlap };
 }
 
 async function withRoleFolders(roles: TrainConfig["roles"], folder: (model: string, role: string) => string | Promise<string>): Promise<TrainConfig["roles"]> {

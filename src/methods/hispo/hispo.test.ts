@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { batch, group, row, scores } from "../../../test/support/batch.js";
+import { lax } from "../../../test/support/lax-task.js";
 import { lossAt, made, resolved } from "../../../test/support/method.js";
 import { snapshot } from "../../../test/support/run-writer.js";
-import { options as runOf, successor, tablePolicy } from "../../../test/support/tabular.js";
+import { options as runOf, tablePolicy } from "../../../test/support/tabular.js";
 import { randomKey, Stream } from "../../core/random.js";
 import type { Batch, Trajectory } from "../../core/trajectory.js";
 import { accept, reject } from "../../core/verdict.js";
@@ -290,7 +291,7 @@ describe("HISPO with others", () => {
 describe("in runs", () => {
   const trained = async (method: unknown, more = {}) => {
     const model = await tablePolicy({ maxTokens: 24 });
-    const { folder } = await train(runOf(model, { task: successor(), method: method as never, minibatches: 4, steps: 3, max_tokens: 12, ...more }));
+    const { folder } = await train(runOf(model, { task: lax(), method: method as never, minibatches: 4, steps: 3, max_tokens: 12, ...more }));
     return folder;
   };
 
