@@ -4,11 +4,11 @@
  */
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { cpus, totalmem } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { cacheFolder } from "../src/core/cache.js";
 import { type Json, sha256 } from "../src/core/json.js";
+import { machine } from "../src/reproduce/commit.js";
 
 export type Metric = number | string | boolean;
 
@@ -200,17 +200,6 @@ const git = (...args: string[]): string => execFileSync("git", args, { cwd: here
 function currentCommit(): string {
   const changed = git("status", "--porcelain", "--", "../src", "../proofs", "../package-lock.json");
   return git("rev-parse", "HEAD") + (changed ? "+changes" : "");
-}
-
-function machine(): { [key: string]: string | number } {
-  const cores = cpus();
-  return {
-    processor: cores[0]?.model.trim() ?? "unknown",
-    cores: cores.length,
-    memoryGiB: Math.round(totalmem() / 2 ** 30),
-    platform: `${process.platform} ${process.arch}`,
-    node: process.versions.node,
-  };
 }
 
 /** Beside and renamed: an interrupted write leaves no half file. */
