@@ -28,6 +28,28 @@ export const sampleCases: readonly Case[] = [
     },
   },
   {
+    name: "tokens are told as they are drawn, and a response ends where its caller says, with the numbers that it has without",
+    needs: ["sample"],
+    run: async (bench) => {
+      const info = await bench.role();
+      const requests = Array.from({ length: 5 }, (_, i) => bench.request(info, i, { maxTokens: 40, temperature: 1.3 }));
+      const whole = await bench.sample(requests);
+      const told: number[][] = requests.map(() => []);
+      const most = [1, 40, 3, 40, 39];
+      const onToken = (index: number, id: number): boolean => told[index].push(id) === most[index];
+      const cut: Sample[] = [];
+      for await (const answer of bench.engine.sample(requests, { onToken })) cut[answer.index] = answer;
+      cut.forEach((answer, i) => {
+        expect(numbers(answer)).toEqual(numbers(whole[i]).map((column) => column.slice(0, most[i])));
+        expect(told[i]).toEqual([...answer.ids]);
+        expect(answer.stop).toBe("stop");
+      });
+      const [first] = whole[0].ids;
+      for await (const answer of bench.engine.sample([{ ...requests[0], stop: { ids: [first] } }], { onToken: () => true })) expect(answer.stop).toBe("eos");
+      for await (const answer of bench.engine.sample(requests, { onToken: () => false })) expect(numbers(answer)).toEqual(numbers(whole[answer.index]));
+    },
+  },
+  {
     name: "noise is the inverse transform of the key's uniform at the token's position",
     needs: ["sample", "score.full"],
     run: async (bench) => {

@@ -294,12 +294,20 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
+export interface SampleOptions extends CallOptions {
+  /**
+   * Told every token of a response as it is there, forced ones included, in order: the request's index and the id. Where it
+   * gives true the response ends with that token, its reason `stop` unless it ended with it anyway by an end token.
+   */
+  readonly onToken?: (index: number, id: number) => boolean;
+}
+
 /** One engine. Every call may be made while others run; results do not depend on their order of arrival. */
 export interface Engine {
   readonly info: EngineInfo;
   readonly weights: Weights;
   /** Answers stream as they finish; `index` tells which request each belongs to. */
-  sample(requests: readonly SampleRequest[], options?: CallOptions): AsyncIterable<Sample>;
+  sample(requests: readonly SampleRequest[], options?: SampleOptions): AsyncIterable<Sample>;
   score(sequences: readonly Sequence[], want?: ScoreWant, options?: CallOptions): Promise<Scores[]>;
   /** Log-probs of the weights being differentiated. The handle keeps what `backward` needs until it or `release` is called. */
   forward(sequences: readonly Sequence[], want?: Want, options?: CallOptions): Promise<Forward>;

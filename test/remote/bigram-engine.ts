@@ -3,7 +3,6 @@ import { ArgumentError } from "../../src/core/errors.js";
 import { uniform } from "../../src/core/random.js";
 import type {
   Backward,
-  CallOptions,
   Capability,
   Derivatives,
   Engine,
@@ -13,6 +12,7 @@ import type {
   ModelInfo,
   ParameterSet,
   Sample,
+  SampleOptions,
   SampleRequest,
   Scores,
   Sequence,
@@ -78,22 +78,25 @@ export class BigramEngine implements Replica {
     save: async () => undefined,
   };
 
-  async *sample(requests: readonly SampleRequest[], options?: CallOptions): AsyncGenerator<Sample> {
-    const states = requests.map((request, index) => ({ request, index, ids: [] as number[], logp: [] as number[] }));
+  async *sample(requests: readonly SampleRequest[], options?: SampleOptions): AsyncGenerator<Sample> {
+    const states = requests.map((request, index) => ({ request, index, ids: [] as number[], logp: [] as number[], told: false }));
     let active = states;
     while (active.length > 0) {
       await yieldToLoop();
       options?.signal?.throwIfAborted();
       this.steps++;
-      for (const { request, ids, logp } of active) {
+      for (const state of active) {
+        const { request, index, ids, logp } = state;
         const log = this.row(request.weights.role, ids.at(-1) ?? (request.context.ids.at(-1) as number), request.temperature);
         const u = uniform(request.key, ids.length);
         let token = 0;
         for (let sum = Math.exp(log[0]); sum <= u && token < vocabulary - 1; ) sum += Math.exp(log[++token]);
         ids.push(token);
         logp.push(log[token]);
+        state.told = options?.onToken?.(index, token) === true;
       }
-      const ended = ({ request, ids }: (typeof states)[number]): boolean => ids.length >= request.maxTokens || request.stop.ids.includes(ids.at(-1) as number);
+      const ended = ({ request, ids, told }: (typeof states)[number]): boolean =>
+        told || ids.length >= request.maxTokens || request.stop.ids.includes(ids.at(-1) as number);
       for (const state of active.filter(ended)) {
         this.counts.sampledTokens += state.ids.length;
         const logp = Float64Array.from(state.logp);
@@ -104,7 +107,7 @@ export class BigramEngine implements Replica {
           rawLogp: logp,
           logp,
           entropy: logp.map((x) => -x),
-          stop: state.request.stop.ids.includes(state.ids.at(-1) as number) ? "eos" : "length",
+          stop: state.request.stop.ids.includes(state.ids.at(-1) as number) ? "eos" : state.told ? "stop" : "length",
           weights: this.identity(state.request.weights.role),
         };
       }

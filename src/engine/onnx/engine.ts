@@ -12,6 +12,7 @@ import type {
   Forward,
   ParameterSet,
   Sample,
+  SampleOptions,
   SampleRequest,
   Scores,
   ScoreWant,
@@ -88,8 +89,8 @@ export class OnnxEngine implements Replica {
 
   private readonly lookup = (ref: WeightsRef, place: string) => this.weights.resolve(ref, place).role.info;
 
-  async *sample(requests: readonly SampleRequest[], { signal }: CallOptions = {}): AsyncGenerator<Sample> {
-    signal?.throwIfAborted();
+  async *sample(requests: readonly SampleRequest[], options: SampleOptions = {}): AsyncGenerator<Sample> {
+    options.signal?.throwIfAborted();
     checkSample(this.info, requests, this.lookup);
     // Rows of one graph have the same weights and the same number of listed tokens.
     const parts = new Map<string, { weighted: Weighted; requests: { index: number; request: SampleRequest }[] }>();
@@ -106,7 +107,7 @@ export class OnnxEngine implements Replica {
     for (const { weighted } of parts.values()) weighted.users++;
     try {
       for (const { weighted, requests: own } of parts.values()) {
-        yield* this.timed(new Sampler(this.sessions, weighted.store, weighted.identity, this.options.maxRows, this.counts).run(own, signal));
+        yield* this.timed(new Sampler(this.sessions, weighted.store, weighted.identity, this.options.maxRows, this.counts).run(own, options));
       }
     } finally {
       for (const { weighted } of parts.values()) weighted.users--;

@@ -7,7 +7,7 @@ import type { Tensor } from "onnxruntime-node";
 import { DivergenceError } from "../../core/errors.js";
 import { uniform } from "../../core/random.js";
 import type { StopReason, Truncation } from "../../core/trajectory.js";
-import type { Sample, SampleRequest, Scores } from "../contract.js";
+import type { Sample, SampleOptions, SampleRequest, Scores } from "../contract.js";
 import { KeyValueCache } from "./cache.js";
 import { decodeGraph, fed } from "./decode.js";
 import { type DrawWants, drawGraph } from "./draw.js";
@@ -24,6 +24,8 @@ export interface SampleCounts {
   sampledTokens: number;
   slots: number;
 }
+
+type OnToken = SampleOptions["onToken"] | undefined;
 
 interface Open {
   readonly index: number;
@@ -58,7 +60,7 @@ export class Sampler {
   }
 
   /** Answers all requests, each as soon as it is finished. */
-  async *run(requests: readonly { index: number; request: SampleRequest }[], signal?: AbortSignal): AsyncGenerator<Sample> {
+  async *run(requests: readonly { index: number; request: SampleRequest }[], { signal, onToken }: SampleOptions = {}): AsyncGenerator<Sample> {
     const waiting = byContext(requests).map(({ index, request }) => open(index, request));
     const rowsAtOnce = Math.min(this.maxRows, waiting.length);
     const first = Math.max(...requests.map(({ request }) => request.context.ids.length + Math.min(request.maxTokens, 16)));
@@ -68,8 +70,8 @@ export class Sampler {
     while (waiting.length > 0 || rows.length > 0) {
       await nextTurn();
       if (signal?.aborted) break;
-      if (waiting.length > 0 && rows.length < rowsAtOnce) await this.admit(waiting, rows, rowsAtOnce, cache);
-      else await this.step(rows, cache);
+      if (waiting.length > 0 && rows.length < rowsAtOnce) await this.admit(waiting, rows, rowsAtOnce, cache, onToken);
+      else await this.step(rows, cache, onToken);
       for (let row = rows.length - 1; row >= 0; row--) {
         const done = rows[row] as Open;
         if (done.stop === undefined) continue;
@@ -85,7 +87,7 @@ export class Sampler {
   }
 
   /** Prefills as many waiting requests as there are free rows and draws the first token of each. */
-  private async admit(waiting: Open[], rows: Open[], limit: number, cache: KeyValueCache): Promise<void> {
+  private async admit(waiting: Open[], rows: Open[], limit: number, cache: KeyValueCache, onToken: OnToken): Promise<void> {
     const { config: c } = this.model;
     const batch: { readonly prompt: number; readonly open: Open }[] = [];
     const prompts: Open[] = [];
@@ -128,12 +130,12 @@ export class Sampler {
       last.set(stream.subarray(from, from + c.width), i * c.width);
     });
     const opened = batch.map((b) => b.open);
-    await this.draw(opened, last);
+    await this.draw(opened, last, onToken);
     rows.push(...opened);
   }
 
   /** Decodes the last token of every row and draws the next. */
-  private async step(rows: readonly Open[], cache: KeyValueCache): Promise<void> {
+  private async step(rows: readonly Open[], cache: KeyValueCache, onToken: OnToken): Promise<void> {
     const { config: c } = this.model;
     const R = Math.max(2, rows.length);
     const places = rows.map(({ request, ids }) => request.context.ids.length + ids.length - 1);
@@ -163,11 +165,11 @@ export class Sampler {
     });
     cache.append(out, places);
     this.counts.slots += R;
-    await this.draw(rows, out.y?.data as Float32Array);
+    await this.draw(rows, out.y?.data as Float32Array, onToken);
   }
 
   /** Draws one token a row from the last layer's output `y` [max(2, rows), width]. */
-  private async draw(rows: readonly Open[], y: Float32Array): Promise<void> {
+  private async draw(rows: readonly Open[], y: Float32Array, onToken: OnToken): Promise<void> {
     const { config: c } = this.model;
     const { sessions } = this;
     const R = Math.max(2, rows.length);
@@ -226,7 +228,9 @@ export class Sampler {
       row.rawLogp.push(request.temperature === 1 ? whole : (array("rawZ")[r] as number) - Math.log(array("rawTotal")[r] as number));
       row.entropy.push(log - (array("energy")[r] as number) / total);
       if (ids.length > (request.forced?.length ?? 0)) this.counts.sampledTokens++;
+      const told = onToken?.(row.index, token) === true;
       if (request.stop.ids.includes(token)) row.stop = "eos";
+      else if (told) row.stop = "stop";
       else if (ids.length >= request.maxTokens) row.stop = "length";
     });
   }

@@ -10,6 +10,7 @@ import type {
   Forward,
   ParameterSet,
   Sample,
+  SampleOptions,
   SampleRequest,
   Scores,
   ScoreWant,
@@ -23,6 +24,7 @@ import type {
 import type { Replica } from "../replica.js";
 import { Link } from "./link.js";
 import { type Address, describeAddress, infoFromWire, type Reply, type Request } from "./messages.js";
+import { Told } from "./told.js";
 
 export interface ConnectOptions {
   readonly address: Address;
@@ -48,6 +50,7 @@ interface Pending {
   readonly call: string;
   readonly since: number;
   readonly onItem?: (value: unknown) => void;
+  readonly onTokens?: (pairs: Int32Array) => void;
   readonly onDone: (value: unknown) => void;
   readonly onFailed: (error: unknown) => void;
 }
@@ -133,16 +136,18 @@ export class RemoteEngine implements Replica {
     save: (ref, folder) => this.call("weights.save", [ref, folder]),
   };
 
-  async *sample(requests: readonly SampleRequest[], options?: CallOptions): AsyncGenerator<Sample> {
+  async *sample(requests: readonly SampleRequest[], options?: SampleOptions): AsyncGenerator<Sample> {
     const ready: Sample[] = [];
     let wake = (): void => {};
     let finished = false;
     let failure: unknown;
-    const { id, release } = this.open("sample", [requests], options?.signal, {
+    const told = new Told(options?.onToken, (index) => void this.link.send({ type: "stop", id, index } satisfies Request));
+    const { id, release } = this.open("sample", [requests, options?.onToken !== undefined], options?.signal, {
       onItem: (value) => {
-        ready.push(value as Sample);
+        ready.push(told.cut(value as Sample));
         wake();
       },
+      onTokens: (pairs) => told.tell(pairs),
       onDone: () => {
         finished = true;
         wake();
@@ -239,7 +244,7 @@ export class RemoteEngine implements Replica {
     call: string,
     args: readonly unknown[],
     signal: AbortSignal | undefined,
-    events: Pick<Pending, "onItem" | "onDone" | "onFailed">,
+    events: Pick<Pending, "onItem" | "onTokens" | "onDone" | "onFailed">,
   ): { id: number; release: () => void } {
     const id = this.nextId++;
     if (signal?.aborted) {
@@ -283,6 +288,9 @@ export class RemoteEngine implements Replica {
     switch (reply.type) {
       case "item":
         this.pending.get(reply.id)?.onItem?.(reply.value);
+        break;
+      case "tokens":
+        this.pending.get(reply.id)?.onTokens?.(reply.pairs);
         break;
       case "done":
         this.settle(reply.id)?.onDone(reply.value);

@@ -9,11 +9,12 @@ export type Address = { readonly path: string } | { readonly host: string; reado
 
 export type ErrorJson = { readonly [key: string]: Json };
 
-/** From the client. `hello` comes first; then any number of calls, each answered under its id, and cancellations. */
+/** From the client. `hello` comes first; then any number of calls, each answered under its id, and what ends them or one response of theirs early. */
 export type Request =
   | { readonly type: "hello"; readonly token?: string }
   | { readonly type: "call"; readonly id: number; readonly method: string; readonly args: readonly unknown[] }
-  | { readonly type: "cancel"; readonly id: number };
+  | { readonly type: "cancel"; readonly id: number }
+  | { readonly type: "stop"; readonly id: number; readonly index: number };
 
 /** `EngineInfo` as a frame can carry it. */
 export interface WireInfo {
@@ -23,10 +24,11 @@ export interface WireInfo {
   readonly fingerprint: EngineInfo["fingerprint"];
 }
 
-/** From the server. `item`s (samples) come before the `done` or `failed` of their call; `refused` ends the connection. */
+/** From the server. `tokens` (index and id of each, in pairs) come before the sample that they are in, `item`s (samples) come before the `done` or `failed` of their call; `refused` ends the connection. */
 export type Reply =
   | { readonly type: "welcome"; readonly info: WireInfo; readonly pid: number }
   | { readonly type: "refused"; readonly error: ErrorJson }
+  | { readonly type: "tokens"; readonly id: number; readonly pairs: Int32Array }
   | { readonly type: "item"; readonly id: number; readonly value: unknown }
   | { readonly type: "done"; readonly id: number; readonly value?: unknown }
   | { readonly type: "failed"; readonly id: number; readonly error: ErrorJson; readonly cancelled: boolean }

@@ -18,6 +18,7 @@ import type {
   ModelInfo,
   ParameterSet,
   Sample,
+  SampleOptions,
   SampleRequest,
   Scores,
   ScoreWant,
@@ -94,12 +95,13 @@ export class PoolEngine implements Engine {
     save: (ref, folder) => this.onPrimary((worker) => worker.weights.save(ref, folder)),
   };
 
-  async *sample(requests: readonly SampleRequest[], options?: CallOptions): AsyncGenerator<Sample> {
+  async *sample(requests: readonly SampleRequest[], options?: SampleOptions): AsyncGenerator<Sample> {
     await this.begin(requests, (lookup) => checkSample(this.info, requests, lookup));
     const { controller, unlink } = linkedController(options?.signal);
     const { signal } = controller;
+    const onToken = options?.onToken;
     const streams = this.parts(splitRequests(requests, this.workers.length)).map(({ worker, indices }) =>
-      renumbered(worker.sample(pick(requests, indices), { signal }), indices),
+      renumbered(worker.sample(pick(requests, indices), { signal, ...(onToken && { onToken: (i, id) => onToken(indices[i], id) }) }), indices),
     );
     try {
       yield* merge(streams, () => controller.abort());

@@ -80,6 +80,8 @@ function listening(server: Server, listen: Address): Promise<void> {
 class Client {
   private readonly link: Link;
   private readonly calls = new Map<number, AbortController>();
+  /** Of sample calls: the responses that the client ends. */
+  private readonly stopped = new Map<number, Set<number>>();
   private readonly handles = new Set<string>();
   private welcome = false;
   private gone = false;
@@ -122,6 +124,7 @@ class Client {
     if (!this.welcome) this.greet(message);
     else if (message.type === "call") void this.run(message.id, message.method, message.args);
     else if (message.type === "cancel") this.calls.get(message.id)?.abort();
+    else if (message.type === "stop") this.stopped.get(message.id)?.add(message.index);
   }
 
   private greet(message: Request): void {
@@ -148,16 +151,35 @@ class Client {
     this.calls.set(id, controller);
     try {
       if (method === "sample") {
-        for await (const value of this.engine.sample(args[0] as SampleRequest[], { signal })) {
-          if (this.gone) break;
-          await this.reply({ type: "item", id, value });
-        }
+        await this.sample(id, args[0] as SampleRequest[], args[1] === true, signal);
         await this.reply({ type: "done", id });
       } else await this.reply({ type: "done", id, value: await this.call(method, args, signal) });
     } catch (error) {
       await this.reply({ type: "failed", id, error: errorToJson(error), cancelled: signal.aborted });
     } finally {
       this.calls.delete(id);
+      this.stopped.delete(id);
+    }
+  }
+
+  /** `tell`: each token too, those of one decoded step in one message. */
+  private async sample(id: number, requests: readonly SampleRequest[], tell: boolean, signal: AbortSignal): Promise<void> {
+    const stopped = new Set<number>();
+    this.stopped.set(id, stopped);
+    let pairs: number[] = [];
+    const flush = (): void => {
+      if (pairs.length > 0) void this.reply({ type: "tokens", id, pairs: Int32Array.from(pairs) });
+      pairs = [];
+    };
+    const onToken = (index: number, token: number): boolean => {
+      if (pairs.length === 0) setImmediate(flush);
+      pairs.push(index, token);
+      return stopped.has(index);
+    };
+    for await (const value of this.engine.sample(requests, { signal, ...(tell && { onToken }) })) {
+      if (this.gone) break;
+      flush();
+      await this.reply({ type: "item", id, value });
     }
   }
 

@@ -12,6 +12,7 @@ import type {
   Forward,
   ParameterSet,
   Sample,
+  SampleOptions,
   SampleRequest,
   Scores,
   ScoreWant,
@@ -90,7 +91,7 @@ export class TableEngine implements Replica {
     return model.info(ref.role, true);
   };
 
-  async *sample(requests: readonly SampleRequest[], { signal }: CallOptions = {}): AsyncGenerator<Sample> {
+  async *sample(requests: readonly SampleRequest[], { signal, onToken }: SampleOptions = {}): AsyncGenerator<Sample> {
     signal?.throwIfAborted();
     checkSample(this.info, requests, this.lookup);
     const prefixes = new Set<string>();
@@ -107,7 +108,7 @@ export class TableEngine implements Replica {
       await nextTurn();
       if (signal?.aborted) break;
       const start = performance.now();
-      const finished = new Set(active.filter((drawing) => drawing.advance()));
+      const finished = new Set(active.filter((drawing) => drawing.advance(onToken)));
       this.count({ slots: active.length, busyMs: performance.now() - start });
       active = active.filter((drawing) => !finished.has(drawing));
       for (const drawing of finished) {

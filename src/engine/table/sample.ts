@@ -1,6 +1,6 @@
 import { uniform } from "../../core/random.js";
 import type { StopReason } from "../../core/trajectory.js";
-import type { Sample, SampleRequest } from "../contract.js";
+import type { Sample, SampleOptions, SampleRequest } from "../contract.js";
 import { draw, entropyOf, logSoftmax, mostLikely, topOf, truncated } from "../values.js";
 import type { TableModel } from "./model.js";
 import type { Weighted } from "./roles.js";
@@ -24,8 +24,8 @@ export class Drawing {
     this.sequence = Array.from(request.context.ids);
   }
 
-  /** Takes one token; true when it was the last. */
-  advance(): boolean {
+  /** Takes one token; true when it was the last. `onToken`: as the contract has it. */
+  advance(onToken: SampleOptions["onToken"] | undefined): boolean {
     const { model, request, ids } = this;
     const { temperature, truncation, forced, topK } = request;
     const logits = model.logits(this.weights.tensors, model.features(request.context, this.sequence, this.sequence.length - 1));
@@ -46,7 +46,9 @@ export class Drawing {
       this.top.logp.push(...top.logp);
       this.top.tail.push(top.tail);
     }
+    const told = onToken?.(this.index, token) === true;
     if (request.stop.ids.includes(token)) this.stop = "eos";
+    else if (told) this.stop = "stop";
     else if (ids.length === request.maxTokens) this.stop = "length";
     return this.stop !== "cancelled";
   }
