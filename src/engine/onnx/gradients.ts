@@ -1,8 +1,8 @@
 /** Where a backward pass leaves its gradients: in the arrays of a store's parameters. */
-import type { ParameterStore } from "./params.js";
+import type { WeightArrays } from "./params.js";
 
 export class Gradients {
-  constructor(private readonly store: ParameterStore) {}
+  constructor(private readonly store: WeightArrays) {}
 
   /** What has accumulated on a parameter; undefined before anything fell on it. */
   get(name: string): Float32Array | undefined {

@@ -6,7 +6,7 @@ import { ArgumentError, ModelError } from "../../core/errors.js";
 import type { ParameterRule, StepRequest, StepResult, UpdateRule } from "../contract.js";
 import { SafetensorsFile } from "../safetensors.js";
 import { type TensorToWrite, writeSafetensors } from "../safetensors-write.js";
-import { columnsOf, type Parameter, type ParameterStore, rowsOf } from "./params.js";
+import { columnsOf, type Parameter, rowsOf, type WeightArrays } from "./params.js";
 import { type Decide, runHere, stepThreads } from "./step-threads.js";
 import type { Job, Range, Update } from "./update.js";
 
@@ -31,7 +31,7 @@ export class Optimizer {
    * Makes a step with the gradient of the store, which stays for the caller to drop; a parameter on which nothing fell
    * has gradient 0. The weights, gradients and moments may be away on other threads until the promise resolves.
    */
-  async step(store: ParameterStore, rule: UpdateRule, options: Pick<StepRequest, "maxNorm" | "groups"> = {}): Promise<Omit<StepResult, "weights">> {
+  async step(store: WeightArrays, rule: UpdateRule, options: Pick<StepRequest, "maxNorm" | "groups"> = {}): Promise<Omit<StepResult, "weights">> {
     const groups = compile(options.groups ?? []);
     const jobs = store.parameters.map((parameter) => this.jobOf(parameter, rule, groups));
     let result: Omit<StepResult, "weights"> = { gradNorm: 0, clipped: false };
@@ -59,7 +59,7 @@ export class Optimizer {
   }
 
   /** Writes moments and counts, with text of the caller, to a safetensors file. */
-  async save(file: string, store: ParameterStore, extra: { readonly [key: string]: string } = {}): Promise<void> {
+  async save(file: string, store: WeightArrays, extra: { readonly [key: string]: string } = {}): Promise<void> {
     const tensors: TensorToWrite[] = [];
     for (const kind of Object.keys(kinds) as Kind[]) {
       for (const parameter of store.parameters) {
@@ -78,7 +78,7 @@ export class Optimizer {
   }
 
   /** Loads what `save` wrote for a store of the same shape, and returns the metadata. A ModelError leaves the state as it was. */
-  async load(file: string, store: ParameterStore): Promise<{ readonly [key: string]: string }> {
+  async load(file: string, store: WeightArrays): Promise<{ readonly [key: string]: string }> {
     const opened = await SafetensorsFile.open(file);
     try {
       const { metadata } = opened;
@@ -116,7 +116,7 @@ export class Optimizer {
     return { ranges, data: parameter.data, grad: parameter.grad ?? new Float32Array(parameter.data.length), first, second };
   }
 
-  private takeBack(store: ParameterStore, rule: UpdateRule, jobs: readonly Job[]): void {
+  private takeBack(store: WeightArrays, rule: UpdateRule, jobs: readonly Job[]): void {
     for (const [i, parameter] of store.parameters.entries()) {
       const { data, grad, first, second } = jobs[i];
       parameter.data = data;
@@ -156,7 +156,7 @@ function tensorAt(parameter: Parameter, index: number): string {
 }
 
 /** Refuses a file whose tensors are not moments of this model: of other names or shapes, or a kind that is there in part. */
-function checkState(file: SafetensorsFile, store: ParameterStore): void {
+function checkState(file: SafetensorsFile, store: WeightArrays): void {
   const refuse = (cause: string): never => {
     throw new ModelError({ place: file.path, cause, mend: "give the optimizer state of this model" });
   };
@@ -175,7 +175,7 @@ function checkState(file: SafetensorsFile, store: ParameterStore): void {
   }
 }
 
-async function readKind(file: SafetensorsFile, store: ParameterStore, kind: string): Promise<Map<string, Float32Array>> {
+async function readKind(file: SafetensorsFile, store: WeightArrays, kind: string): Promise<Map<string, Float32Array>> {
   const arrays = new Map<string, Float32Array>();
   for (const parameter of store.parameters) {
     if (!file.entries.has(`${kind}.${parameter.parts[0].name}`)) continue;

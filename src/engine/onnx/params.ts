@@ -33,18 +33,18 @@ export interface TensorShape {
   readonly shape: readonly number[];
 }
 
-type Layout = Omit<Parameter, "data" | "grad">;
+export type Layout = Omit<Parameter, "data" | "grad">;
 
 /** Elements of one row of a parameter. */
 export const columnsOf = ({ shape }: Pick<Parameter, "shape">): number => shape[1] ?? 1;
 
-const sizeOf = ({ shape }: Pick<Parameter, "shape">): number => shape[0] * (shape[1] ?? 1);
+export const sizeOf = ({ shape }: Pick<Parameter, "shape">): number => shape[0] * (shape[1] ?? 1);
 
-function vector(name: string, length: number, tensor: string): Layout {
+export function vector(name: string, length: number, tensor: string): Layout {
   return { name, shape: [length], parts: [{ name: tensor, rowStart: 0, rows: length, shape: [length] }] };
 }
 
-function matrix(name: string, columns: number, tensors: readonly (readonly [name: string, rows: number])[]): Layout {
+export function matrix(name: string, columns: number, tensors: readonly (readonly [name: string, rows: number])[]): Layout {
   let rowStart = 0;
   const parts = tensors.map(([tensor, rows]) => {
     const part = { name: tensor, rowStart, rows, shape: [rows, columns] };
@@ -88,7 +88,7 @@ export function layoutOf(config: DecoderConfig, valueHead = false): Layout[] {
   }
   layouts.push(vector("norm", width, "model.norm.weight"));
   if (!config.tied) layouts.push(matrix("head", width, [["lm_head.weight", vocabulary]]));
-  if (valueHead) layouts.push(matrix("valueWeight", width, [["value_head.weight", 1]]), vector("valueBias", 1, "value_head.bias"));
+  if (valueHead) layouts.push(...valueHeadLayout(width));
   return layouts;
 }
 
@@ -96,10 +96,16 @@ export function layoutOf(config: DecoderConfig, valueHead = false): Layout[] {
 export const parameterCount = (config: DecoderConfig, valueHead = false): number =>
   layoutOf(config, valueHead).reduce((sum, layout) => sum + sizeOf(layout), 0);
 
-/** The weights of one role, with its gradient. */
-export class ParameterStore {
+/** The value head, whose tensors come last. */
+export const valueHeadLayout = (width: number): Layout[] => [
+  matrix("valueWeight", width, [["value_head.weight", 1]]),
+  vector("valueBias", 1, "value_head.bias"),
+];
+
+/** Named arrays of weights with their gradients: what is trained together. */
+export class WeightArrays {
   readonly parameters: readonly Parameter[];
-  /** In Hugging Face's order; flat arrays follow it. */
+  /** In the order of flat arrays. */
   readonly tensors: readonly TensorShape[];
   readonly count: number;
   private readonly byName: ReadonlyMap<string, Parameter>;
@@ -107,33 +113,17 @@ export class ParameterStore {
   private accumulated = false;
 
   /** All zero. */
-  constructor(
-    readonly config: DecoderConfig,
-    readonly hasValueHead = false,
-  ) {
-    this.parameters = layoutOf(config, hasValueHead).map((layout) => ({ ...layout, data: new Float32Array(sizeOf(layout)) }));
+  constructor(layouts: readonly Layout[]) {
+    this.parameters = layouts.map((layout) => ({ ...layout, data: new Float32Array(sizeOf(layout)) }));
     this.tensors = this.parameters.flatMap(({ parts }) => parts.map(({ name, shape }) => ({ name, shape })));
     this.count = this.parameters.reduce((sum, { data }) => sum + data.length, 0);
     this.byName = new Map(this.parameters.map((parameter) => [parameter.name, parameter]));
     this.places = new Map(this.parameters.flatMap((parameter) => parameter.parts.map((part) => [part.name, { parameter, part }] as const)));
   }
 
-  /** As transformers begins: matrices normal with `initializerRange`, norms 1, biases 0. A value head begins at 0, so that it predicts 0 (our choice). */
-  static random(config: DecoderConfig, seed: number, hasValueHead = false): ParameterStore {
-    const store = new ParameterStore(config, hasValueHead);
-    for (const { name, shape } of store.tensors) {
-      if (name.startsWith("value_head.") || name.endsWith(".bias")) continue;
-      if (shape.length === 1) store.view(name).fill(1);
-      else fillNormal(store.view(name), seed, name, config.initializerRange);
-    }
-    return store;
-  }
-
-  /** A copy of the weights, without gradient. */
-  clone(): ParameterStore {
-    const copy = new ParameterStore(this.config, this.hasValueHead);
-    for (const [i, { data }] of this.parameters.entries()) copy.parameters[i].data.set(data);
-    return copy;
+  /** The parameter of that name, if there is one. */
+  find(name: string): Parameter | undefined {
+    return this.byName.get(name);
   }
 
   /** A parameter by the engine's name (`layers.3.q`). */
@@ -214,6 +204,35 @@ export class ParameterStore {
 
   private unknown(name: string, known: Iterable<string>): never {
     throw new ArgumentError({ place: name, cause: "the model has no such tensor", mend: `name one of: ${[...known].join(", ")}` });
+  }
+}
+
+/** The weights of one model, with their gradient. */
+export class ParameterStore extends WeightArrays {
+  /** All zero. */
+  constructor(
+    readonly config: DecoderConfig,
+    readonly hasValueHead = false,
+  ) {
+    super(layoutOf(config, hasValueHead));
+  }
+
+  /** As transformers begins: matrices normal with `initializerRange`, norms 1, biases 0. A value head begins at 0, so that it predicts 0 (our choice). */
+  static random(config: DecoderConfig, seed: number, hasValueHead = false): ParameterStore {
+    const store = new ParameterStore(config, hasValueHead);
+    for (const { name, shape } of store.tensors) {
+      if (name.startsWith("value_head.") || name.endsWith(".bias")) continue;
+      if (shape.length === 1) store.view(name).fill(1);
+      else fillNormal(store.view(name), seed, name, config.initializerRange);
+    }
+    return store;
+  }
+
+  /** A copy of the weights, without gradient. */
+  clone(): ParameterStore {
+    const copy = new ParameterStore(this.config, this.hasValueHead);
+    for (const [i, { data }] of this.parameters.entries()) copy.parameters[i].data.set(data);
+    return copy;
   }
 }
 
