@@ -21,10 +21,10 @@ import type {
   WeightsRef,
 } from "./contract.js";
 import { temperatures } from "./contract.js";
-import { lacking, needCapability, noValueHead, unknownTensor } from "./refuse.js";
+import { needCapability, noValueHead, unknownTensor } from "./refuse.js";
 
 /** What the checks need to know of a model. */
-export type Known = Pick<ModelInfo, "vocabulary" | "width" | "maxTokens" | "layers" | "hasValueHead">;
+export type Known = Pick<ModelInfo, "vocabulary" | "width" | "maxTokens" | "layers" | "hasValueHead" | "adapter">;
 /** Finds the model of weights; throws the errors below for unknown roles and snapshots. */
 export type Lookup = (ref: WeightsRef, place: string) => Known;
 
@@ -32,16 +32,22 @@ function refuse(place: string, cause: string, mend: string): never {
   throw new ArgumentError({ place, cause, mend });
 }
 
-/** The role behind `role:NAME`; adapters need their capability, and `inputs` has no weights. */
-export function roleOfSet(engine: EngineInfo, set: ParameterSet, place: string): string {
+/** The role behind `role:NAME`; `inputs` has no weights. */
+export function roleOfSet(set: ParameterSet, place: string): string {
   if (set.startsWith("role:")) return set.slice("role:".length);
-  if (set.startsWith("adapter:")) throw lacking(engine, "adapters", place);
   return refuse(place, `parameter set ${set} keeps no weights, gradient or optimizer state`, "name a role: role:policy");
 }
 
 function checkWeights(engine: EngineInfo, ref: WeightsRef, place: string): void {
-  if (ref.adapter !== undefined || ref.scale !== undefined) needCapability(engine, "adapters", place);
+  if (ref.scale !== undefined) needCapability(engine, "adapters", place);
   if (ref.perturb !== undefined) needCapability(engine, "weights.perturb", place);
+}
+
+/** A scale belongs to an adapter. */
+export function checkScale({ role, scale }: WeightsRef, { adapter }: Pick<ModelInfo, "adapter">, place: string): void {
+  if (scale === undefined) return;
+  if (adapter === undefined) refuse(place, `scale ${scale} is given and role ${role} has no adapter`, "leave it out");
+  if (!Number.isFinite(scale)) refuse(place, `the adapter's scale is ${scale}`, "give a finite number; 0 is the adapter off");
 }
 
 function checkTemperature(temperature: number, place: string): void {
@@ -94,6 +100,7 @@ export function checkSample(engine: EngineInfo, requests: readonly SampleRequest
     const { context, maxTokens, stop, forced, topK, truncation } = request;
     checkWeights(engine, request.weights, place);
     const model = lookup(request.weights, place);
+    checkScale(request.weights, model, place);
     checkContext(engine, context, model, place);
     checkTemperature(request.temperature, place);
     if (!(Number.isInteger(maxTokens) && maxTokens >= 1)) refuse(place, `maxTokens is ${maxTokens}`, "give a whole number of at least 1");
@@ -148,6 +155,7 @@ export function checkSequences(engine: EngineInfo, call: "score" | "forward", se
     const place = `${call} sequence ${index}`;
     checkWeights(engine, sequence.weights, place);
     const model = lookup(sequence.weights, place);
+    checkScale(sequence.weights, model, place);
     checkContext(engine, sequence.context, model, place);
     checkIds(sequence.response, model.vocabulary, "response", place);
     checkLength(sequence.context.ids.length, sequence.response.length, model, place);
@@ -207,6 +215,7 @@ export function checkReceiver(set: ParameterSet, role: string, sequences: readon
     const place = `backward sequence ${index}`;
     if (weights.role !== role) refuse(place, `its forward ran under role ${weights.role} and the gradient is for ${set}`, "run one forward a parameter set");
     if (weights.at !== undefined) refuse(place, `its forward ran under snapshot ${weights.at}`, "leave `at` out: only current weights are trained");
+    if (weights.scale === 0) refuse(place, "its forward ran with the adapter off, so nothing that learns was in it", "leave `scale` out");
   });
 }
 

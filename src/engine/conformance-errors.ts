@@ -39,7 +39,7 @@ function callsFor(bench: Bench, info: ModelInfo): readonly [Capability, () => Pr
       sample({ context: { ids: Int32Array.of(1), label: "plain", rows: { positions: Int32Array.of(0), rows: new Float32Array(info.width), mode: "add" } } }),
     ],
     ["weights.perturb", sample({ weights: { role: info.role, perturb: { seed: 1, sigma: 0.1 } } })],
-    ["adapters", sample({ weights: { role: info.role, adapter: "none-such" } })],
+    ["adapters", sample({ weights: { role: info.role, scale: 0.5 } })],
     ["train", () => bench.engine.forward([sequence])],
   ];
 }

@@ -60,12 +60,12 @@ export interface EngineInfo {
   readonly fingerprint: { readonly [key: string]: Json };
 }
 
-/** Which weights (C7): a role, at its current state or at a snapshot, with an adapter and its scale, or perturbed by a seed. */
+/** Which weights (C7): a role, at its current state or at a snapshot, with its adapter at a scale, or perturbed by a seed. */
 export interface WeightsRef {
   readonly role: string;
   /** A snapshot's name; absent: current weights. */
   readonly at?: string;
-  readonly adapter?: string;
+  /** Factor of the role's adapter, default 1; 0 is the adapter off, which is its base bit for bit. Only where there is an adapter. */
   readonly scale?: number;
   readonly perturb?: { readonly seed: number; readonly sigma: number };
 }
@@ -73,8 +73,8 @@ export interface WeightsRef {
 /** Temperatures that engines take: beyond them float32 cannot tell tokens apart. */
 export const temperatures = { least: 1e-6, most: 1e6 } as const;
 
-/** What receives a gradient (C10): `role:NAME`, `adapter:NAME`, or `inputs` (returned to the caller). */
-export type ParameterSet = `role:${string}` | `adapter:${string}` | "inputs";
+/** What receives a gradient (C10): `role:NAME`, which is the adapter alone where the role has one, or `inputs` (returned to the caller). */
+export type ParameterSet = `role:${string}` | "inputs";
 
 export interface SampleRequest {
   readonly context: Context;
@@ -241,12 +241,33 @@ export interface ModelInfo {
   readonly trainable: boolean;
   /** Names of the tensors, in Hugging Face order. */
   readonly tensors: readonly { readonly name: string; readonly shape: readonly number[] }[];
+  readonly adapter?: AdapterInfo;
 }
+
+/** A low-rank adapter: W x + alpha / rank · B (A x) over frozen W (LoRA, arXiv 2106.09685). */
+export interface AdapterOptions {
+  readonly rank: number;
+  readonly alpha: number;
+  /** Linear layers by PEFT's names (`q_proj`…), in every layer; `all-linear`: all of them but the head. */
+  readonly targets: readonly string[] | "all-linear";
+}
+
+export interface AdapterInfo extends AdapterOptions {
+  readonly targets: readonly string[];
+  /** How many numbers learn: of A and B, and of a value head. */
+  readonly parameters: number;
+  /** Tensors by PEFT's names, A before B, and those of a value head: what gradients are of, and what may be read and written beside the model's. */
+  readonly tensors: readonly { readonly name: string; readonly shape: readonly number[] }[];
+}
+
+/** Where an adapter comes from: new (A uniform by seed, B zero, so that nothing changes yet), or a PEFT folder. */
+export type AdapterSource = ({ readonly from: "new"; readonly seed: number } & AdapterOptions) | { readonly from: "folder"; readonly path: string };
 
 /** Where a role's weights come from. */
 export type ModelSource =
   | { readonly from: "folder"; readonly path: string }
   | { readonly from: "role"; readonly role: string } // a copy of its current weights
+  | { readonly from: "base"; readonly role: string } // its current weights without its adapter, not copied until one of the two changes
   | { readonly from: "config"; readonly config: Json; readonly seed: number }; // random, keyed by seed and tensor name
 
 export interface LoadRequest {
@@ -254,8 +275,20 @@ export interface LoadRequest {
   readonly source: ModelSource;
   readonly trainable: boolean;
   readonly valueHead?: boolean;
+  /** An adapter on those weights, which then are frozen: the role's parameter set is the adapter (and its value head). A role that is loaded from its own base attaches one, or another, to what is there. */
+  readonly adapter?: AdapterSource;
   /** Weights that once were the role's own come back as its snapshot, with their identity; the role itself, which must be there, stays as it is. */
   readonly snapshot?: { readonly name: string; readonly identity?: string };
+}
+
+/** How weights are written. */
+export interface SaveOptions {
+  /** Of a role with an adapter: a PEFT folder (the default), or a model folder with the adapter added to the weights. */
+  readonly form?: "adapter" | "merged";
+  /** Numbers of a model folder; f32 by default. Adapters are always f32. */
+  readonly dtype?: "f32" | "bf16";
+  /** What the configuration of an adapter says that its base is; default: the folder that it was loaded from. */
+  readonly base?: string;
 }
 
 export interface Weights {
@@ -275,8 +308,12 @@ export interface Weights {
   loadOptimizer(set: ParameterSet, file: string): Promise<void>;
   /** Forgets optimizer state of a set, as if no step had been made; weights and their identity stay. */
   resetOptimizer(set: ParameterSet): Promise<void>;
-  /** Writes a Hugging Face folder (config.json and safetensors). Written beside and renamed: never half a folder. */
-  save(ref: WeightsRef, folder: string): Promise<void>;
+  /** Adds a role's adapter to its weights: from then on it is a role without one, whose optimizer starts anew. */
+  merge(role: string): Promise<ModelInfo>;
+  /** An adapter as it begins, by seed; its gradient and optimizer state are forgotten. */
+  resetAdapter(role: string, seed: number): Promise<void>;
+  /** Writes a Hugging Face folder (config.json and safetensors), or the PEFT folder of an adapter. Written beside and renamed: never half a folder. */
+  save(ref: WeightsRef, folder: string, options?: SaveOptions): Promise<void>;
 }
 
 /** What an engine did since it started; the run's ledger reads differences (C23). */

@@ -1,4 +1,4 @@
-/** Half-precision formats to float32, exactly. */
+/** Half-precision formats to float32, exactly, and back, rounded to the nearest. */
 
 let table: Float32Array | undefined;
 
@@ -30,4 +30,17 @@ export function bfloat16ToFloat32(bits: Uint16Array, target: Float32Array | Floa
     word[0] = bits[i] << 16;
     target[i] = value[0];
   }
+}
+
+/** float32 as bfloat16: to the nearest, of two equally near ones the even. What is not finite stays so. */
+export function float32ToBfloat16(values: Float32Array): Uint16Array {
+  const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const result = new Uint16Array(values.length);
+  for (let i = 0; i < words.length; i++) {
+    const word = words[i];
+    const rounded = (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
+    // Rounding must not carry the fraction of a NaN into the exponent.
+    result[i] = (word & 0x7fffffff) > 0x7f800000 ? (word >>> 16) | 0x40 : rounded;
+  }
+  return result;
 }

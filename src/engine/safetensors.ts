@@ -97,6 +97,14 @@ export class SafetensorsFile {
     return into;
   }
 
+  /** The first numbers of a floating-point tensor as float32, at most `count`. */
+  async readFirst(name: string, count: number): Promise<Float32Array> {
+    const entry = this.entry(name);
+    const into = new Float32Array(Math.min(count, countOf(entry.shape)));
+    await this.convert(entry, into);
+    return into;
+  }
+
   /** A floating-point tensor as float64. */
   async readFloat64(name: string): Promise<Float64Array> {
     const entry = this.entry(name);

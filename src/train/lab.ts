@@ -249,7 +249,9 @@ function pinned(weights: Lab["weights"], pin: (ref: WeightsRef) => WeightsRef): 
     saveOptimizer: (set, file) => weights.saveOptimizer(set, file),
     loadOptimizer: (set, file) => weights.loadOptimizer(set, file),
     resetOptimizer: (set) => weights.resetOptimizer(set),
-    save: async (ref, folder) => weights.save(pin(ref), folder),
+    merge: (role) => weights.merge(role),
+    resetAdapter: (role, seed) => weights.resetAdapter(role, seed),
+    save: async (ref, folder, options) => weights.save(pin(ref), folder, options),
   };
 }
 

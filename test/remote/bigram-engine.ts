@@ -75,6 +75,8 @@ export class BigramEngine implements Replica {
     saveOptimizer: async () => undefined,
     loadOptimizer: async () => undefined,
     resetOptimizer: async () => undefined,
+    merge: async (role) => this.modelInfo(role),
+    resetAdapter: async () => undefined,
     save: async () => undefined,
   };
 

@@ -23,6 +23,7 @@ export const has: readonly Capability[] = [
   "roles",
   "snapshots",
   "weights.tensors",
+  "adapters",
   "input-rows",
   "save",
 ];
@@ -42,6 +43,5 @@ export const lacks: EngineInfo["lacks"] = {
   "optimizer.muon": "only sgd and adamw are built",
   "weights.combine": noCall,
   "weights.perturb": "seeded perturbations are not built yet",
-  adapters: "low-rank adapters are not built yet",
   media: "its models see token ids and input rows alone",
 };

@@ -134,7 +134,7 @@ export function withGeneration(config: DecoderConfig, json: Json, place: string)
 const one = (ids: readonly number[]): Json => (ids.length > 1 ? ids : (ids[0] ?? null));
 
 /** The content of a config.json, in the older spelling: transformers 4 and 5 and other tools read it. */
-export function toHuggingFaceConfig(config: DecoderConfig): { [key: string]: Json } {
+export function toHuggingFaceConfig(config: DecoderConfig, dtype: "float32" | "bfloat16" = "float32"): { [key: string]: Json } {
   const entry = Object.entries(architectures).find(([, { family }]) => family === config.family);
   if (!entry)
     throw new ModelError({ place: "config.json", cause: `the family ${config.family} has no architecture to be written as`, mend: "use another family" });
@@ -164,7 +164,7 @@ export function toHuggingFaceConfig(config: DecoderConfig): { [key: string]: Jso
     bos_token_id: config.bosId ?? null,
     eos_token_id: one(config.eosIds),
     use_cache: true,
-    torch_dtype: "float32",
+    torch_dtype: dtype,
   };
 }
 

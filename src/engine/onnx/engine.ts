@@ -27,12 +27,13 @@ import { unknownHandle } from "../refuse.js";
 import type { Replica } from "../replica.js";
 import { has, lacks } from "./abilities.js";
 import { defaultPackPlaces, evenLength, pack } from "./pack.js";
-import { addEmbeddingGradient, backwardPack, forwardPack, hiddenOf, type PackState } from "./pass.js";
+import { addEmbeddingGradient, backwardPack, forwardPack, hiddenOf, type Model, type PackState } from "./pass.js";
 import { Readout, type Writable } from "./readout.js";
-import { type Role, Roles, type Weighted } from "./roles.js";
+import { type Role, Roles } from "./roles.js";
 import { loadRuntime, runtimeVersion } from "./runtime.js";
 import { Sampler } from "./sampler.js";
 import { Sessions } from "./sessions.js";
+import { hold, identityAt, modelOf } from "./weighted.js";
 
 /** Settings of one engine process; all of them are part of what decides bits. */
 export interface OnnxEngineOptions {
@@ -55,17 +56,28 @@ const attentionShare = (model: Role["model"]): number => {
 /** Sequences of a call that run under the same weights. */
 interface Part {
   readonly role: Role;
-  readonly weighted: Weighted;
+  readonly model: Model;
+  readonly identity: string;
+  /** Marks its weights as read, until the function returned is called. */
+  readonly hold: () => () => void;
   readonly members: readonly number[];
   readonly sequences: readonly Sequence[];
   readonly want: ScoreWant;
   readonly states: PackState[];
 }
 
+/** A forward pass that waits for its derivatives. */
+interface Kept {
+  readonly parts: readonly Part[];
+  readonly sequences: readonly Sequence[];
+  readonly scores: readonly Scores[];
+  readonly releases: readonly (() => void)[];
+}
+
 export class OnnxEngine implements Replica {
   readonly info: EngineInfo;
   readonly weights: Roles;
-  private readonly kept = new Map<string, { parts: readonly Part[]; sequences: readonly Sequence[]; scores: readonly Scores[] }>();
+  private readonly kept = new Map<string, Kept>();
   private readonly counts = { prefillTokens: 0, sampledTokens: 0, scoredTokens: 0, trainedTokens: 0, slots: 0, busyMs: 0 };
   private nextHandle = 1;
 
@@ -93,24 +105,25 @@ export class OnnxEngine implements Replica {
     options.signal?.throwIfAborted();
     checkSample(this.info, requests, this.lookup);
     // Rows of one graph have the same weights and the same number of listed tokens.
-    const parts = new Map<string, { weighted: Weighted; requests: { index: number; request: SampleRequest }[] }>();
+    const parts: { model: Model; identity: string; topK: number; release: () => void; requests: { index: number; request: SampleRequest }[] }[] = [];
     requests.forEach((request, index) => {
       const { role, weighted } = this.weights.resolve(request.weights, `sample request ${index}`);
       const length = evenLength(request.context.ids.length + request.maxTokens);
       const restricted = request.truncation !== undefined;
       this.weights.refuseUnlessFits(role, { kind: "sample", sequences: Math.min(this.options.maxRows, requests.length), length, restricted });
-      const key = `${weighted.identity} ${request.weights.at ?? ""} ${request.topK ?? 0}`;
-      const part = parts.get(key) ?? { weighted, requests: [] };
-      part.requests.push({ index, request });
-      parts.set(key, part);
+      const { topK = 0, weights } = request;
+      const model = modelOf(weighted, weights.scale);
+      const own = { index, request };
+      const part = parts.find((each) => each.model === model && each.topK === topK);
+      if (part) part.requests.push(own);
+      else parts.push({ model, identity: identityAt(weighted, weights.scale), topK, release: hold(weighted), requests: [own] });
     });
-    for (const { weighted } of parts.values()) weighted.users++;
     try {
-      for (const { weighted, requests: own } of parts.values()) {
-        yield* this.timed(new Sampler(this.sessions, weighted.store, weighted.identity, this.options.maxRows, this.counts).run(own, options));
+      for (const { model, identity, requests: own } of parts) {
+        yield* this.timed(new Sampler(this.sessions, model, identity, this.options.maxRows, this.counts).run(own, options));
       }
     } finally {
-      for (const { weighted } of parts.values()) weighted.users--;
+      for (const { release } of parts) release();
     }
   }
 
@@ -140,8 +153,7 @@ export class OnnxEngine implements Replica {
     checkSequences(this.info, "forward", sequences, want, this.lookup);
     const { scores, parts } = await this.run(sequences, want, true, signal);
     const handle = `pass-${this.nextHandle++}`;
-    for (const { weighted } of parts) weighted.users++;
-    this.kept.set(handle, { parts, sequences, scores });
+    this.kept.set(handle, { parts, sequences, scores, releases: parts.map((part) => part.hold()) });
     return { handle, scores };
   }
 
@@ -150,13 +162,13 @@ export class OnnxEngine implements Replica {
     if (!held) throw unknownHandle("backward", handle);
     checkDerivatives(derivatives, held.scores);
     const role = set === "inputs" ? undefined : this.weights.trained(set, "backward");
-    if (role) checkReceiver(set, roleOfSet(this.info, set, "backward"), held.sequences);
+    if (role) checkReceiver(set, roleOfSet(set, "backward"), held.sequences);
     this.release(handle);
     const start = performance.now();
     const inputs: Float32Array[] = [];
     for (const part of held.parts) {
       const own = part.members.map((i) => derivatives[i] as Derivatives);
-      const model = part.weighted.store;
+      const { model } = part;
       const readout = new Readout(this.sessions, model, part.sequences, part.want);
       const gradients = role ? this.weights.gradientOf(role) : undefined;
       if (!role) for (const i of part.members) inputs[i] = new Float32Array(lengthOf(held.sequences[i] as Sequence) * part.role.model.width);
@@ -165,8 +177,8 @@ export class OnnxEngine implements Replica {
         const dy = await readout.differentiate(state, own, gradients);
         if (!dy) continue;
         const dx = await backwardPack(this.sessions, model, state, dy, gradients);
-        if (gradients) addEmbeddingGradient(model, state, part.sequences, dx, gradients);
-        else readInputs(part, state, dx, inputs);
+        if (gradients && !gradients.adapterOnly) addEmbeddingGradient(model, state, part.sequences, dx, gradients);
+        else if (!gradients) readInputs(part, state, dx, inputs);
       }
     }
     this.counts.trainedTokens += held.sequences.reduce((sum, { response }) => sum + response.length, 0);
@@ -178,7 +190,7 @@ export class OnnxEngine implements Replica {
     const held = this.kept.get(handle);
     if (!held) throw unknownHandle("release", handle);
     this.kept.delete(handle);
-    for (const { weighted } of held.parts) weighted.users--;
+    for (const release of held.releases) release();
   }
 
   async step(request: StepRequest): Promise<StepResult> {
@@ -223,9 +235,9 @@ export class OnnxEngine implements Replica {
     const scores: Writable<Scores>[] = [];
     const parts = this.parts(sequences, want);
     for (const part of parts) {
-      const model = part.weighted.store;
+      const { model } = part;
       const readout = new Readout(this.sessions, model, part.sequences, part.want);
-      const own = readout.blank(() => part.weighted.identity);
+      const own = readout.blank(() => part.identity);
       const lengths = part.sequences.map(lengthOf);
       const longest = evenLength(Math.max(...lengths));
       const slots = evenLength(
@@ -258,16 +270,17 @@ export class OnnxEngine implements Replica {
   }
 
   private parts(sequences: readonly Sequence[], want: ScoreWant): Part[] {
-    const byWeights = new Map<Weighted, { role: Role; members: number[] }>();
+    const byModel = new Map<Model, Pick<Part, "role" | "identity" | "hold"> & { readonly members: number[] }>();
     sequences.forEach(({ weights }, i) => {
       const { role, weighted } = this.weights.resolve(weights, `sequence ${i}`);
-      const part = byWeights.get(weighted) ?? { role, members: [] };
+      const model = modelOf(weighted, weights.scale);
+      const part = byModel.get(model) ?? { role, identity: identityAt(weighted, weights.scale), hold: () => hold(weighted), members: [] };
       part.members.push(i);
-      byWeights.set(weighted, part);
+      byModel.set(model, part);
     });
-    return [...byWeights].map(([weighted, { role, members }]) => ({
-      role,
-      weighted,
+    return [...byModel].map(([model, { members, ...part }]) => ({
+      ...part,
+      model,
       members,
       sequences: members.map((i) => sequences[i] as Sequence),
       want: want.targets ? { ...want, targets: members.map((i) => want.targets?.[i]) } : want,

@@ -5,27 +5,40 @@ import { basename, dirname, join, resolve } from "node:path";
 import { DivergenceError, ModelError } from "../../core/errors.js";
 import type { Json } from "../../core/json.js";
 import { refuseUnlessWritable } from "../../core/writable.js";
-import { syncFolder, type TensorToWrite, writeSafetensors } from "../safetensors-write.js";
+import { float32ToBfloat16 } from "../half.js";
+import { syncFolder, type TensorToFetch, type TensorToWrite, writeSafetensors } from "../safetensors-write.js";
+import type { AdapterStore } from "./adapter.js";
 import { toGenerationConfig, toHuggingFaceConfig } from "./config.js";
 import { files, valueHeadTensors } from "./folder.js";
-import type { ParameterStore } from "./params.js";
+import type { ParameterStore, WeightArrays } from "./params.js";
 
 export interface SaveFolderOptions {
+  /** Numbers of the file; f32 by default. A value head is always f32. */
+  readonly dtype?: "f32" | "bf16";
+  /** Added to the weights as they are written, times `scale`. */
+  readonly adapter?: { readonly store: AdapterStore; readonly scale: number };
   /** A model folder whose other files (tokenizer, chat template, licence) go along. */
   readonly copyExtras?: string;
 }
 
 /** What a save replaces; anything else in a model folder is an extra. */
-const replaced = /^(config\.json|generation_config\.json|value_head\.safetensors|model.*\.safetensors(\.index\.json)?|pytorch_model.*)$/;
+const replaced =
+  /^(adapter_config\.json|adapter_model\.safetensors|config\.json|generation_config\.json|value_head\.safetensors|model.*\.safetensors(\.index\.json)?|pytorch_model.*)$/;
 /** Weights in other formats, which a copy beside new weights would contradict. */
 const otherWeights = /\.(safetensors|bin|pt|pth|gguf|onnx|h5|msgpack)$/;
 
-/**
- * Writes config, weights (float32, in Hugging Face's order; a tied head once) and, when there is one, the value head. A
- * model folder at `folder` is replaced and its other files kept; anything else there is refused with a ModelError.
- */
+/** Writes config, weights (in Hugging Face's order; a tied head once) and, when there is one, the value head. */
 export async function saveFolder(store: ParameterStore, folder: string, options: SaveFolderOptions = {}): Promise<void> {
   refuseUnlessFinite(store);
+  if (options.adapter) refuseUnlessFinite(options.adapter.store);
+  await putFolder(folder, (beside) => writeModel(store, beside, options), options);
+}
+
+/**
+ * Fills a new folder by `write` and puts it at `folder`. A model folder there is replaced and its other files kept;
+ * anything else there is refused with a ModelError.
+ */
+export async function putFolder(folder: string, write: (folder: string) => Promise<void>, options: Pick<SaveFolderOptions, "copyExtras"> = {}): Promise<void> {
   const target = resolve(folder);
   const present = await refuseUnlessReplaceable(target);
   await mkdir(dirname(target), { recursive: true });
@@ -34,7 +47,7 @@ export async function saveFolder(store: ParameterStore, folder: string, options:
   try {
     const sources = [...(options.copyExtras === undefined ? [] : [options.copyExtras]), ...(present ? [target] : [])];
     for (const source of sources) await copyOthers(source, beside, source === target ? replaced : undefined);
-    await writeFiles(store, beside);
+    await write(beside);
     await syncFolder(beside);
     if (!present) await rename(beside, target);
     else await exchange(beside, target);
@@ -46,7 +59,7 @@ export async function saveFolder(store: ParameterStore, folder: string, options:
 }
 
 /** Weights that no engine would load again must not take a place among checkpoints. */
-function refuseUnlessFinite(store: ParameterStore): void {
+export function refuseUnlessFinite(store: WeightArrays): void {
   for (const { name } of store.tensors) {
     const values = store.view(name);
     // x - x is 0 for every number, and NaN for what is none.
@@ -62,18 +75,30 @@ function refuseUnlessFinite(store: ParameterStore): void {
   }
 }
 
-async function writeFiles(store: ParameterStore, folder: string): Promise<void> {
-  const tensor = (name: string, shape: readonly number[], as = name): TensorToWrite => ({ name: as, shape, data: store.view(name) });
-  const isHead = (name: string): boolean => name in valueHeadTensors;
-  const model = store.tensors.filter(({ name }) => !isHead(name)).map(({ name, shape }) => tensor(name, shape));
-  const head = store.tensors.filter(({ name }) => isHead(name)).map(({ name, shape }) => tensor(name, shape, valueHeadTensors[name]));
-  await writeJson(join(folder, files.config), toHuggingFaceConfig(store.config));
+async function writeModel(store: ParameterStore, folder: string, { dtype = "f32", adapter }: SaveFolderOptions): Promise<void> {
+  const half = dtype === "bf16";
+  // A tensor is made when it is its turn: a second copy of all weights would not fit where they barely do.
+  const tensor = ({ name, shape }: WeightArrays["tensors"][number]): TensorToWrite | TensorToFetch => {
+    if (!half && !adapter) return { name, shape, data: store.view(name) };
+    const values = (): Float32Array => (adapter ? adapter.store.merged(name, store.view(name), adapter.scale) : store.view(name));
+    return { name, shape, dtype: half ? "BF16" : "F32", fetch: async () => (half ? float32ToBfloat16(values()) : values()) };
+  };
+  await writeJson(join(folder, files.config), toHuggingFaceConfig(store.config, half ? "bfloat16" : "float32"));
   await writeJson(join(folder, files.generation), toGenerationConfig(store.config));
+  const model = store.tensors.filter(({ name }) => !(name in valueHeadTensors)).map(tensor);
   await writeSafetensors(join(folder, files.weights), model, { format: "pt" });
-  if (head.length > 0) await writeSafetensors(join(folder, files.valueHead), head, { format: "pt" });
+  await writeValueHead(adapter?.store.hasValueHead ? adapter.store : store, folder);
 }
 
-async function writeJson(path: string, json: Json): Promise<void> {
+/** Writes the value head of weights that have one. */
+export async function writeValueHead(store: WeightArrays, folder: string): Promise<void> {
+  const head = store.tensors.filter(({ name }) => name in valueHeadTensors);
+  if (head.length === 0) return;
+  const tensors = head.map(({ name, shape }): TensorToWrite => ({ name: valueHeadTensors[name], shape, data: store.view(name) }));
+  await writeSafetensors(join(folder, files.valueHead), tensors, { format: "pt" });
+}
+
+export async function writeJson(path: string, json: Json): Promise<void> {
   const file = await open(path, "w");
   try {
     await file.writeFile(`${JSON.stringify(json, null, 2)}\n`);
@@ -103,12 +128,12 @@ export async function refuseUnlessReplaceable(target: string): Promise<boolean> 
 }
 
 async function isModelFolder(folder: string): Promise<boolean> {
-  try {
-    const config: Json = JSON.parse(await readFile(join(folder, files.config), "utf8"));
-    return config !== null && typeof config === "object" && !Array.isArray(config) && ("model_type" in config || "architectures" in config);
-  } catch {
-    return false;
-  }
+  const fieldsOf = async (file: string): Promise<readonly string[]> => {
+    const config: Json = JSON.parse(await readFile(join(folder, file), "utf8"));
+    return config !== null && typeof config === "object" && !Array.isArray(config) ? Object.keys(config) : [];
+  };
+  const [model, adapter] = await Promise.all([files.config, files.adapterConfig].map((file) => fieldsOf(file).catch((): readonly string[] => [])));
+  return model.includes("model_type") || model.includes("architectures") || adapter.includes("peft_type");
 }
 
 /** Copies the files of a model folder that are neither configuration nor weights; of a folder that is replaced, all that is not replaced. */

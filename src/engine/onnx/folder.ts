@@ -6,7 +6,7 @@ import type { Json } from "../../core/json.js";
 import { readJson as parseJson, placeIn } from "../../core/json-text.js";
 import { SafetensorsFile } from "../safetensors.js";
 import { type DecoderConfig, parseModelConfig, withGeneration } from "./config.js";
-import { layoutOf, ParameterStore, type TensorShape } from "./params.js";
+import { layoutOf, ParameterStore, type TensorShape, type WeightArrays } from "./params.js";
 
 export const files = {
   config: "config.json",
@@ -15,6 +15,8 @@ export const files = {
   index: "model.safetensors.index.json",
   /** Beside the model, so that other tools find no tensor that they do not expect; its tensors are `weight` and `bias`. */
   valueHead: "value_head.safetensors",
+  adapterConfig: "adapter_config.json",
+  adapterWeights: "adapter_model.safetensors",
 } as const;
 
 /** The value head's tensors, by their name in memory. */
@@ -77,7 +79,7 @@ export async function loadFolder(folder: string, options: LoadFolderOptions = {}
   }
 }
 
-async function readJson(path: string): Promise<Json> {
+export async function readJson(path: string): Promise<Json> {
   const text = await readFile(path, "utf8").catch((error: NodeJS.ErrnoException) => {
     throw new ModelError({ place: path, cause: `it cannot be read (${error.code})`, mend: "take the file that belongs to the weights" });
   });
@@ -88,7 +90,7 @@ async function readJson(path: string): Promise<Json> {
 }
 
 /** Which file has which tensor: of model.safetensors, else of the shards that the index names. */
-async function openWeights(folder: string, opened: SafetensorsFile[]): Promise<Map<string, SafetensorsFile>> {
+export async function openWeights(folder: string, opened: SafetensorsFile[]): Promise<Map<string, SafetensorsFile>> {
   const names = await readdir(folder);
   const open = async (name: string): Promise<SafetensorsFile> => {
     const file = await SafetensorsFile.open(join(folder, name));
@@ -161,7 +163,7 @@ function checkTensors(folder: string, config: DecoderConfig, expected: readonly 
 }
 
 /** Reads a tensor and refuses it if a number is not finite. */
-async function readTensor(file: SafetensorsFile, name: string, target: Float32Array): Promise<void> {
+export async function readTensor(file: SafetensorsFile, name: string, target: Float32Array): Promise<void> {
   await file.readFloat32(name, target);
   const at = firstNonFinite(target);
   if (at < 0) return;
@@ -169,7 +171,7 @@ async function readTensor(file: SafetensorsFile, name: string, target: Float32Ar
   throw new ModelError({ place: file.path, cause, mend: "take weights that are finite: these were damaged, or training diverged before they were saved" });
 }
 
-async function loadValueHead(path: string, store: ParameterStore, opened: SafetensorsFile[]): Promise<void> {
+export async function loadValueHead(path: string, store: WeightArrays, opened: SafetensorsFile[]): Promise<void> {
   const file = await SafetensorsFile.open(path);
   opened.push(file);
   for (const [name, stored] of Object.entries(valueHeadTensors)) await readTensor(file, stored, store.view(name));

@@ -1,8 +1,12 @@
-/** Where a backward pass leaves its gradients: in the arrays of a store's parameters. */
+/** Where a backward pass leaves its gradients: in the arrays of what learns, the weights of a model or an adapter. */
 import type { WeightArrays } from "./params.js";
 
 export class Gradients {
-  constructor(private readonly store: WeightArrays) {}
+  constructor(
+    private readonly store: WeightArrays,
+    /** Only an adapter learns, and a value head: nothing falls on the other weights. */
+    readonly adapterOnly: boolean,
+  ) {}
 
   /** What has accumulated on a parameter; undefined before anything fell on it. */
   get(name: string): Float32Array | undefined {

@@ -91,12 +91,15 @@ function valueHead(g: Graph, c: DecoderConfig, normed: Value): Value {
   return add(g, linear(g, normed, g.input("valueWeight", "float32", [1, c.width])), g.input("valueBias", "float32", [1]));
 }
 
+/** Which of the head's weights get a gradient: under an adapter the value head alone. */
+export type HeadLearns = "all" | "values" | "nothing";
+
 /**
  * Gradient of Σ over rows of d · (log-probs of `ids`) + dTail · log(tail) + dEntropy · entropy + dValue · value.
  * With q = softmax: dz = scatter(d) − q · (Σ d + dTail) + dTail · q[outside] / tail − dEntropy · q · (log q + entropy).
  * `accumulate` adds to the table's gradient inside the product instead of outside.
  */
-export function headBackward(c: DecoderConfig, wants: HeadWants, accumulate: boolean, wantWeights = true): Uint8Array {
+export function headBackward(c: DecoderConfig, wants: HeadWants, accumulate: boolean, learns: HeadLearns = "all"): Uint8Array {
   const g = new Graph();
   const values = head(g, c);
   const { e, z, normed, h } = values;
@@ -131,14 +134,14 @@ export function headBackward(c: DecoderConfig, wants: HeadWants, accumulate: boo
   if (wants.values) {
     const dValue = row("dValue");
     dNormed = add(g, dNormed, g.apply("MatMul", [dValue, g.input("valueWeight", "float32", [1, c.width])]));
-    if (wantWeights) {
+    if (learns !== "nothing") {
       g.output("d_valueWeight", g.apply("Gemm", [dValue, normed], { transA: 1 }), "float32", [1, c.width]);
       g.output("d_valueBias", sumRows(g, dValue), "float32", [1]);
     }
   }
   const gradients = g.gradient([[normed, dNormed]], [h, "norm" as Value]);
   g.output("dx", gradients.get(h) as Value, "float32", ["R", c.width]);
-  if (wantWeights) {
+  if (learns === "all") {
     const table = accumulate ? [dLogits, normed, g.input("soFar", "float32", [c.vocabulary, c.width])] : [dLogits, normed];
     g.output("d_table", g.apply("Gemm", table as Value[], { transA: 1 }), "float32", [c.vocabulary, c.width]);
     g.output("d_norm", gradients.get("norm" as Value) as Value, "float32", [c.width]);

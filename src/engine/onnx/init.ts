@@ -1,5 +1,5 @@
 /** Random initial weights: normal numbers by the million, a pure function of seed, tensor name and index. */
-import { philox, randomKey } from "../../core/random.js";
+import { philox, randomKey, uniform } from "../../core/random.js";
 
 const levels = 65536;
 let quantiles: Float32Array | undefined;
@@ -47,4 +47,10 @@ export function fillNormal(target: Float32Array, seed: number, name: string, dev
     const end = Math.min(at + 8, target.length);
     for (let lane = 0; at < end; lane++, at++) target[at] = deviation * table[halves[lane]];
   }
+}
+
+/** Fills `target` with numbers uniform in [−bound, bound), keyed by (seed, name). */
+export function fillUniform(target: Float32Array, seed: number, name: string, bound: number): void {
+  const key = randomKey({ seed, purpose: `init:${name}` });
+  for (let i = 0; i < target.length; i++) target[i] = bound * (2 * uniform(key, i) - 1);
 }

@@ -11,6 +11,9 @@ import type { Dim } from "./proto.js";
 const common = ["norm1", "q", "k", "v", "o", "norm2", "gate", "up", "down"] as const;
 const biases = ["qBias", "kBias", "vBias"] as const;
 const headNorms = ["qNorm", "kNorm"] as const;
+/** The products of a layer, any of which may have an adapter. */
+export const linearNames = ["q", "k", "v", "o", "gate", "up", "down"] as const;
+export type LinearName = (typeof linearNames)[number];
 export type LayerWeight = (typeof common)[number] | (typeof biases)[number] | (typeof headNorms)[number];
 
 /** The weights that a layer of this shape has. */
@@ -37,12 +40,41 @@ export function layerShapes(c: DecoderConfig): { readonly [name in LayerWeight]:
   };
 }
 
-export type LayerInputs = { readonly [name in LayerWeight]?: Value };
+/** A and B of adapters, as inputs of the graphs. */
+export type AdapterWeight = `${LinearName}${"A" | "B"}`;
+export const adapterWeights = (adapted: readonly LinearName[]): readonly AdapterWeight[] =>
+  adapted.flatMap((name): AdapterWeight[] => [`${name}A`, `${name}B`]);
 
-/** q, k or v of the normed rows [rows, width]: [rows, heads · headDim], with its bias where the model has one. */
-export function projected(g: Graph, c: DecoderConfig, normed: Value, weights: LayerInputs, name: "q" | "k" | "v"): Value {
+export type LayerInputs = { readonly [name in LayerWeight | AdapterWeight]?: Value } & {
+  /** The factor of all adapters, [1]. */
+  readonly scale?: Value;
+};
+
+/** Declares a layer's weights as inputs, and those of the adapters on `adapted`; `named` gives the input's name. */
+export function layerInputs(g: Graph, c: DecoderConfig, adapted: readonly LinearName[], scale: Value | undefined, named = (name: string) => name): LayerInputs {
+  const shapes = layerShapes(c);
+  const base = layerWeights(c).map((name) => [name, g.input(named(name), "float32", shapes[name])]);
+  const low = adapted.flatMap((name) => {
+    const [out, into] = shapes[name] as readonly [number, number];
+    return [
+      [`${name}A`, g.input(named(`${name}A`), "float32", ["rank", into])],
+      [`${name}B`, g.input(named(`${name}B`), "float32", [out, "rank"])],
+    ];
+  });
+  return { ...(Object.fromEntries([...base, ...low]) as LayerInputs), ...(scale && { scale }) };
+}
+
+/** The factor of the adapters as an input, where there are any. */
+export const scaleInput = (g: Graph, adapted: readonly LinearName[]): Value | undefined => (adapted.length > 0 ? g.input("scale", "float32", [1]) : undefined);
+
+/** x · wᵀ of rows x, with bias and adapter where the layer has them. */
+export function product(g: Graph, x: Value, weights: LayerInputs, name: LinearName): Value {
   const weight = weights[name] as Value;
-  return c.attentionBias ? biased(g, normed, weight, weights[`${name}Bias`] as Value) : linear(g, normed, weight);
+  const bias = name === "q" || name === "k" || name === "v" ? weights[`${name}Bias`] : undefined;
+  const y = bias ? biased(g, x, weight, bias) : linear(g, x, weight);
+  const [a, b] = [weights[`${name}A`], weights[`${name}B`]];
+  // The factor falls on the few numbers between A and B.
+  return a && b ? add(g, y, linear(g, mul(g, linear(g, x, a), weights.scale as Value), b)) : y;
 }
 
 /** The norm over each head of q or k, [… headDim], where the model has one. */
@@ -73,11 +105,10 @@ interface LayerValues {
   readonly kept: { readonly [name: string]: Value };
 }
 
-function layer(g: Graph, c: DecoderConfig): LayerValues {
+function layer(g: Graph, c: DecoderConfig, adapted: readonly LinearName[]): LayerValues {
   const { heads: H, kvHeads: K, headDim: D } = c;
   const x = g.input("x", "float32", ["N", c.width]);
-  const shapes = layerShapes(c);
-  const weights = Object.fromEntries(layerWeights(c).map((name) => [name, g.input(name, "float32", shapes[name])])) as { [name in LayerWeight]: Value };
+  const weights = layerInputs(g, c, adapted, scaleInput(g, adapted));
   const positions = g.input("positions", "int64", ["B", "T"]);
   const mask = g.input("mask", "float32", ["MB", 1, "T", "T"]);
   const cos = g.input("cos", "float32", ["P", D / 2]);
@@ -88,9 +119,9 @@ function layer(g: Graph, c: DecoderConfig): LayerValues {
   const flat = (n: number) => g.ints([-1, n * D]);
   const split = (t: Value, n: number) => transpose(g, reshape(g, t, byHead(n), flat(n)), [0, 2, 1, 3]);
 
-  const normed = rmsNorm(g, x, weights.norm1, c.rmsEpsilon);
-  const rawQ = projected(g, c, normed, weights, "q");
-  const rawK = projected(g, c, normed, weights, "k");
+  const normed = rmsNorm(g, x, weights.norm1 as Value, c.rmsEpsilon);
+  const rawQ = product(g, normed, weights, "q");
+  const rawK = product(g, normed, weights, "k");
   /** Of [N, n · D] to [B, n, T, D], normed on the way where the model norms its heads. */
   const heads = (raw: Value, n: number, name: "q" | "k"): Value => {
     if (!c.qkNorm) return split(raw, n);
@@ -99,7 +130,7 @@ function layer(g: Graph, c: DecoderConfig): LayerValues {
   };
   const q = rotary(g, heads(rawQ, H, "q"), positions, cos, sin);
   const k = rotary(g, heads(rawK, K, "k"), positions, cos, sin);
-  const v = split(projected(g, c, normed, weights, "v"), K);
+  const v = split(product(g, normed, weights, "v"), K);
   // The query heads that share a key head are stacked as rows of one product.
   const grouped = g.ints([0, K, -1, D]);
   const apart = g.ints([0, H, -1, D]);
@@ -109,19 +140,19 @@ function layer(g: Graph, c: DecoderConfig): LayerValues {
   const attention = g.apply("Softmax", [add(g, reshape(g, scores, scoresApart, scoresGrouped), mask)], { axis: -1 });
   const mixedHeads = reshape(g, matmul(g, reshape(g, attention, scoresGrouped, scoresApart), v), apart, grouped);
   const mixed = reshape(g, transpose(g, mixedHeads, [0, 2, 1, 3]), flat(H), byHead(H));
-  const x1 = add(g, x, linear(g, mixed, weights.o));
+  const x1 = add(g, x, product(g, mixed, weights, "o"));
 
-  const normed2 = rmsNorm(g, x1, weights.norm2, c.rmsEpsilon);
-  const gate = linear(g, normed2, weights.gate);
-  const up = linear(g, normed2, weights.up);
-  const y = add(g, x1, linear(g, mul(g, silu(g, gate), up), weights.down));
+  const normed2 = rmsNorm(g, x1, weights.norm2 as Value, c.rmsEpsilon);
+  const gate = product(g, normed2, weights, "gate");
+  const up = product(g, normed2, weights, "up");
+  const y = add(g, x1, product(g, mul(g, silu(g, gate), up), weights, "down"));
   return { x, y, weights, cache: { k, v }, kept: { ...(c.qkNorm ? { rawQ, rawK } : { q, k }), v, mixed, x1, gate, up } };
 }
 
-/** Forward: x → y, and on request what the backward pass would compute again, or only the keys and values (for a cache). */
-export function layerForward(c: DecoderConfig, keep: "nothing" | "activations" | "cache"): Uint8Array {
+/** Forward: x → y, and on request what the backward pass would compute again, or only the keys and values (for a cache). `adapted`: the products with an adapter. */
+export function layerForward(c: DecoderConfig, keep: "nothing" | "activations" | "cache", adapted: readonly LinearName[] = []): Uint8Array {
   const g = new Graph();
-  const { y, cache, kept } = layer(g, c);
+  const { y, cache, kept } = layer(g, c, adapted);
   g.output("y", y, "float32", ["N", c.width]);
   const cached: readonly Dim[] = ["B", c.kvHeads, "T", c.headDim];
   if (keep === "cache") for (const [name, value] of Object.entries(cache)) g.output(`kept_${name}`, value, "float32", cached);
@@ -129,17 +160,20 @@ export function layerForward(c: DecoderConfig, keep: "nothing" | "activations" |
   return g.build();
 }
 
-/** Backward: x (and kept activations, if any) and dy → dx and the gradient of each weight as `d_name`. */
-export function layerBackward(c: DecoderConfig, kept: boolean, wantWeights: boolean): Uint8Array {
+/** Backward: x (and kept activations, if any) and dy → dx and, where wanted, the gradient of what learns as `d_name`: the adapters if there are any, else each weight. */
+export function layerBackward(c: DecoderConfig, kept: boolean, wantWeights: boolean, adapted: readonly LinearName[] = []): Uint8Array {
   const g = new Graph();
-  const values = layer(g, c);
+  const values = layer(g, c, adapted);
   if (kept) for (const [name, dims] of Object.entries(keptShapes(c))) g.supply(values.kept[name] as Value, `kept_${name}`, dims);
   const dy = g.input("dy", "float32", ["N", c.width]);
-  const names = wantWeights ? layerWeights(c) : [];
+  const learning: readonly (LayerWeight | AdapterWeight)[] = adapted.length > 0 ? adapterWeights(adapted) : layerWeights(c);
+  const names = wantWeights ? learning : [];
   const targets = [values.x, ...names.map((name) => values.weights[name] as Value)];
   const gradients = g.gradient([[values.y, dy]], targets);
   g.output("dx", gradients.get(values.x) as Value, "float32", ["N", c.width]);
-  const shapes = layerShapes(c);
-  for (const name of names) g.output(`d_${name}`, gradients.get(values.weights[name] as Value) as Value, "float32", shapes[name]);
+  for (const name of names) {
+    const value = values.weights[name] as Value;
+    g.output(`d_${name}`, gradients.get(value) as Value, "float32", g.inputs.find((input) => input.name === value)?.dims ?? []);
+  }
   return g.build();
 }

@@ -108,6 +108,8 @@ export class WeightArrays {
   /** In the order of flat arrays. */
   readonly tensors: readonly TensorShape[];
   readonly count: number;
+  /** How many running samples and kept forward passes read them. */
+  users = 0;
   private readonly byName: ReadonlyMap<string, Parameter>;
   private readonly places: ReadonlyMap<string, { readonly parameter: Parameter; readonly part: Part }>;
   private accumulated = false;

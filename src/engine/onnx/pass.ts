@@ -7,13 +7,21 @@ import type { Context } from "../../core/problem.js";
 import type { ScoreWant, Sequence } from "../contract.js";
 import type { DecoderConfig } from "./config.js";
 import type { Gradients } from "./gradients.js";
-import { layerBackward, layerForward, layerShapes, layerWeights } from "./layer.js";
+import { adapterWeights, type LinearName, layerBackward, layerForward, layerShapes, layerWeights } from "./layer.js";
 import { type Pack, packMask } from "./pack.js";
 import type { ParameterStore } from "./params.js";
 import type { Feeds, Sessions } from "./sessions.js";
 
-/** The weights of one model with their shape. */
-export type Model = Pick<ParameterStore, "config" | "get">;
+/** The weights of one model with their shape, and where an adapter runs with them. */
+export interface Model extends Pick<ParameterStore, "config" | "get"> {
+  readonly adapter?: {
+    readonly targets: readonly LinearName[];
+    /** The factor of B A, [1]. */
+    readonly scale: Float32Array;
+  };
+}
+
+export const adaptedOf = ({ adapter }: Model): readonly LinearName[] => adapter?.targets ?? [];
 
 /** The table that turns hidden states into logits. */
 export const headName = (c: DecoderConfig): string => (c.tied ? "embed" : "head");
@@ -47,15 +55,26 @@ export function embed(model: Model, context: Context, response: Int32Array, out:
   });
 }
 
-/** Feeds of a layer's weights. */
+/** Feeds of a layer's weights, those of its adapter among them. */
 export function layerFeeds(sessions: Sessions, model: Model, layer: number): Feeds {
   const shapes = layerShapes(model.config);
-  return Object.fromEntries(layerWeights(model.config).map((name) => [name, sessions.weight(model.get(`layers.${layer}.${name}`).data, shapes[name])]));
+  const feeds = Object.fromEntries(layerWeights(model.config).map((name) => [name, sessions.weight(model.get(`layers.${layer}.${name}`).data, shapes[name])]));
+  for (const name of adapterWeights(adaptedOf(model))) {
+    const { data, shape } = model.get(`layers.${layer}.${name}`);
+    feeds[name] = sessions.weight(data, shape);
+  }
+  return feeds;
 }
+
+/** What all layers of an adapter share. */
+export const adapterFeeds = (sessions: Sessions, { adapter }: Model): Feeds => (adapter ? { scale: sessions.weight(adapter.scale, [1]) } : {});
 
 /** A name for sessions that is the same for models of the same shape. */
 export const shapeKey = (c: DecoderConfig): string =>
   [c.width, c.heads, c.kvHeads, c.headDim, c.mlp, c.vocabulary, c.rmsEpsilon, c.layers, c.attentionBias, c.qkNorm].join("/");
+
+/** A name for sessions of the layers, which also depends on where an adapter lies. */
+export const layersKey = (model: Model): string => `${shapeKey(model.config)} ${adaptedOf(model).join()}`;
 
 /** A pack needs two rows of places: a product with a single row takes another kernel, with other bits. */
 function atLeastTwo(pack: Pack): Pack {
@@ -81,13 +100,14 @@ export async function forwardPack(sessions: Sessions, model: Model, given: Pack,
     positions: sessions.ints(positions, [pack.rows, pack.length]),
     mask: sessions.float(mask.data, [mask.rows, 1, pack.length, pack.length]),
     ...sessions.rotation(c, pack.length),
+    ...adapterFeeds(sessions, model),
   };
   const streams: Float32Array[] = [x];
   const kept: Feeds[] = [];
-  const name = `forward ${keep} ${shapeKey(c)}`;
+  const name = `forward ${keep} ${layersKey(model)}`;
   for (let layer = 0; layer < c.layers; layer++) {
     const feeds = { x: sessions.float(streams[layer] as Float32Array, [slots, c.width]), ...layerFeeds(sessions, model, layer), ...common };
-    const { y, ...rest } = await sessions.run(name, () => layerForward(c, keep ? "activations" : "nothing"), feeds);
+    const { y, ...rest } = await sessions.run(name, () => layerForward(c, keep ? "activations" : "nothing", adaptedOf(model)), feeds);
     streams.push((y as Tensor).data as Float32Array);
     kept.push(rest);
   }
@@ -108,7 +128,7 @@ export async function backwardPack(
   const { config: c } = model;
   const slots = state.pack.rows * state.pack.length;
   const keep = Object.keys(state.kept[0] ?? {}).length > 0;
-  const name = `backward ${keep} ${gradients !== undefined} ${shapeKey(c)}`;
+  const name = `backward ${keep} ${gradients !== undefined} ${layersKey(model)}`;
   let gradient = dy;
   for (let layer = c.layers - 1; layer >= 0; layer--) {
     const feeds: Feeds = {
@@ -118,7 +138,7 @@ export async function backwardPack(
       ...state.common,
       ...state.kept[layer],
     };
-    const { dx, ...weights } = await sessions.run(name, () => layerBackward(c, keep, gradients !== undefined), feeds);
+    const { dx, ...weights } = await sessions.run(name, () => layerBackward(c, keep, gradients !== undefined, adaptedOf(model)), feeds);
     gradient = (dx as Tensor).data as Float32Array;
     for (const weight of Object.keys(weights)) gradients?.add(`layers.${layer}.${weight.slice(2)}`, (weights[weight] as Tensor).data as Float32Array);
     state.streams.length = layer;

@@ -2,7 +2,7 @@
 import type { Tensor } from "onnxruntime-node";
 import type { Derivatives, Scores, ScoreWant, Sequence } from "../contract.js";
 import type { Gradients } from "./gradients.js";
-import { type HeadWants, headBackward, headForward, padded } from "./head.js";
+import { type HeadLearns, type HeadWants, headBackward, headForward, padded } from "./head.js";
 import { headName, type Model, type PackState, shapeKey } from "./pass.js";
 import type { Feeds, Outputs, Sessions } from "./sessions.js";
 
@@ -151,19 +151,20 @@ export class Readout {
       for (let j = 0; j < k; j++) d[r * (k + 1) + 1 + j] = given.dTargetLogp?.[t * k + j] ?? 0;
     });
     const table = headName(c);
-    const soFar = gradients?.get(table);
+    const learns: HeadLearns = gradients === undefined ? "nothing" : gradients.adapterOnly ? "values" : "all";
+    const soFar = learns === "all" ? gradients?.get(table) : undefined;
     const feeds: Feeds = { ...this.feeds(state, rows, k), d: this.sessions.float(d, [R, k + 1]) };
     if (wants.tail) feeds.dTail = column("dTargetTail");
     if (wants.entropy) feeds.dEntropy = column("dEntropy");
     if (wants.values) feeds.dValue = column("dValue");
     if (soFar) feeds.soFar = this.sessions.float(soFar, [c.vocabulary, c.width]);
     const { dx, d_table, ...rest } = await this.sessions.run(
-      `head backward ${Object.values(wants).join()} ${soFar !== undefined} ${gradients !== undefined} ${shapeKey(c)}`,
-      () => headBackward(c, wants, soFar !== undefined, gradients !== undefined),
+      `head backward ${Object.values(wants).join()} ${soFar !== undefined} ${learns} ${shapeKey(c)}`,
+      () => headBackward(c, wants, soFar !== undefined, learns),
       feeds,
     );
     if (gradients) {
-      gradients.set(table, (d_table as Tensor).data as Float32Array);
+      if (d_table) gradients.set(table, d_table.data as Float32Array);
       const names: { readonly [output: string]: string } = { d_norm: "norm", d_valueWeight: "valueWeight", d_valueBias: "valueBias" };
       for (const output of Object.keys(rest)) gradients.add(names[output] as string, (rest[output] as Tensor).data as Float32Array);
     }

@@ -2,34 +2,32 @@
  * The models that an onnx engine holds. Weights that a snapshot, a copy, a running sample or a kept forward pass refers to
  * are never changed: a step or a write copies them first. Otherwise a step changes them in place, which a large model needs.
  */
-import { checkRoleName, checkSnapshot, checkTensors, roleOfSet } from "../check.js";
-import type { EngineInfo, LoadRequest, ModelInfo, ParameterSet, StepRequest, StepResult, TensorValue, Weights, WeightsRef } from "../contract.js";
+import { ArgumentError } from "../../core/errors.js";
+import { checkRoleName, checkScale, checkSnapshot, checkTensors, roleOfSet } from "../check.js";
+import type { EngineInfo, LoadRequest, ModelInfo, ParameterSet, SaveOptions, StepRequest, StepResult, TensorValue, Weights, WeightsRef } from "../contract.js";
 import { afterChange } from "../identity.js";
 import { needCapability, notTrainable, unknownRole, unknownSnapshot, unknownTensor } from "../refuse.js";
-import { type DecoderConfig, parseModelConfig } from "./config.js";
-import { loadConfig, loadFolder } from "./folder.js";
+import { AdapterStore } from "./adapter.js";
+import type { DecoderConfig } from "./config.js";
 import { saveFolder } from "./folder-save.js";
 import { Gradients } from "./gradients.js";
 import { availableMemory, estimateMemory, refuseUnlessFits, type Work } from "./memory.js";
 import { Optimizer } from "./optimizer.js";
-import { ParameterStore } from "./params.js";
-
-/** Weights with their identity: `policy@3` after three steps, `policy@3+1` when tensors were also written once. */
-export interface Weighted {
-  readonly store: ParameterStore;
-  readonly identity: string;
-  /** How many running samples and kept forward passes read them. */
-  users: number;
-}
+import { ParameterStore, type WeightArrays } from "./params.js";
+import { baseIdentity, saveAdapter } from "./peft.js";
+import { fetchWeights } from "./role-load.js";
+import { arraysOf, infoOf, learningOf, readTensor, type Weighted } from "./weighted.js";
 
 export interface Role {
   readonly name: string;
   readonly model: DecoderConfig;
-  readonly info: ModelInfo;
+  info: ModelInfo;
+  /** Folder that its base was loaded from. */
+  readonly base?: string;
   readonly trainable: boolean;
   readonly snapshots: Map<string, Weighted>;
   current: Weighted;
-  readonly optimizer: Optimizer;
+  optimizer: Optimizer;
   /** Sizes of work that were found to fit. */
   readonly fits: Set<string>;
 }
@@ -55,7 +53,7 @@ export class Roles implements Weights {
 
   /** The trainable role behind a parameter set. */
   trained(set: ParameterSet, place: string): Role {
-    const role = this.role(roleOfSet(this.engine, set, place), place);
+    const role = this.role(roleOfSet(set, place), place);
     if (!role.trainable) throw notTrainable(place, role.name);
     return role;
   }
@@ -63,7 +61,6 @@ export class Roles implements Weights {
   /** Role and weights behind a reference. */
   resolve(ref: WeightsRef, place: string): { role: Role; weighted: Weighted } {
     if (ref.perturb) needCapability(this.engine, "weights.perturb", place);
-    if (ref.adapter !== undefined) needCapability(this.engine, "adapters", place);
     const role = this.role(ref.role, place);
     const weighted = ref.at === undefined ? role.current : role.snapshots.get(ref.at);
     if (!weighted) throw unknownSnapshot(place, role.name, ref.at as string, role.snapshots.keys());
@@ -83,54 +80,32 @@ export class Roles implements Weights {
 
   /** Where backward passes into a role leave their gradients. */
   gradientOf(role: Role): Gradients {
-    return new Gradients(role.current.store);
+    return new Gradients(learningOf(role.current), role.current.adapter !== undefined);
   }
 
   async load(request: LoadRequest): Promise<ModelInfo> {
     checkRoleName(request);
-    const { role: name, source, trainable } = request;
+    const { role: name, trainable } = request;
     const place = `weights.load ${name}`;
     const into = request.snapshot && this.role(name, place);
     const valueHead = request.valueHead ?? into?.info.hasValueHead;
-    let store: ParameterStore;
-    if (source.from === "role") {
-      const from = this.role(source.role, place);
-      store = new ParameterStore(from.model, valueHead ?? from.info.hasValueHead);
-      const { store: copied } = from.current;
-      for (const { name: tensor } of store.tensors) if (copied.has(tensor)) store.view(tensor).set(copied.view(tensor));
-    } else if (source.from === "folder") {
-      refuseToLoad(await loadConfig(source.path), source.path);
-      store = await loadFolder(source.path, valueHead === undefined ? {} : { valueHead });
-    } else {
-      const config = parseModelConfig(source.config, place);
-      refuseToLoad(config, place);
-      store = ParameterStore.random(config, source.seed, valueHead ?? false);
-    }
+    const { store, adapter, base } = await fetchWeights(request, valueHead, (other) => this.role(other, place), place);
+    const fetched = { store, ...(adapter && { adapter }), identity: request.snapshot?.identity ?? `${name}@0` };
     if (into && request.snapshot) {
-      checkSnapshot(name, store.tensors, into.info.tensors);
-      into.snapshots.set(request.snapshot.name, { store, identity: request.snapshot.identity ?? `${name}@0`, users: 0 });
+      const info = infoOf(name, fetched, trainable);
+      checkSnapshot(name, [...info.tensors, ...(info.adapter?.tensors ?? [])], [...into.info.tensors, ...(into.info.adapter?.tensors ?? [])]);
+      into.snapshots.set(request.snapshot.name, fetched);
       return into.info;
     }
-    const { config } = store;
-    const info: ModelInfo = {
-      role: name,
-      parameters: store.count,
-      vocabulary: config.vocabulary,
-      width: config.width,
-      layers: config.layers,
-      maxTokens: config.maxPositions,
-      hasValueHead: store.hasValueHead,
-      trainable,
-      tensors: store.tensors,
-    };
-    const current = { store, identity: `${name}@0`, users: 0 };
+    const info = infoOf(name, fetched, trainable);
     this.roles.set(name, {
       name,
-      model: config,
+      model: store.config,
       info,
+      ...(base !== undefined && { base }),
       trainable,
       snapshots: new Map(),
-      current,
+      current: fetched,
       optimizer: new Optimizer(this.settings.threads),
       fits: new Set(),
     });
@@ -154,7 +129,7 @@ export class Roles implements Weights {
   async restore(name: string, snapshot: string): Promise<void> {
     const role = this.role(name, "weights.restore");
     const { weighted } = this.resolve({ role: name, at: snapshot }, "weights.restore");
-    moveGradient(role.current.store, weighted.store);
+    moveGradient(learningOf(role.current), learningOf(weighted));
     role.current = weighted;
   }
 
@@ -165,35 +140,38 @@ export class Roles implements Weights {
 
   async read(ref: WeightsRef, names: readonly string[]): Promise<TensorValue[]> {
     const { role, weighted } = this.resolve(ref, "weights.read");
-    return chosen(role, names, "weights.read", (name) => weighted.store.read(name));
+    checkScale(ref, role.info, "weights.read");
+    const known = [...role.info.tensors, ...(role.info.adapter?.tensors ?? [])];
+    return chosen(role, names, known, "weights.read", (name) => readTensor(weighted, name, ref.scale));
   }
 
   async write(name: string, tensors: readonly TensorValue[]): Promise<void> {
     const role = this.role(name, "weights.write");
-    checkTensors(name, tensors, role.info.tensors);
+    // The base of an adapter is frozen, and may be that of other roles.
+    checkTensors(name, tensors, learningTensors(role));
     this.own(role);
-    for (const tensor of tensors) role.current.store.write(tensor.name, tensor.data);
+    for (const tensor of tensors) learningOf(role.current).write(tensor.name, tensor.data);
     role.current = { ...role.current, identity: afterChange(role.current.identity, "write") };
   }
 
   async readGradient(set: ParameterSet, names: readonly string[]): Promise<TensorValue[]> {
     const role = this.trained(set, "weights.readGradient");
-    return chosen(role, names, "weights.readGradient", (name) => role.current.store.readGradient(name));
+    return chosen(role, names, learningTensors(role), "weights.readGradient", (name) => learningOf(role.current).readGradient(name));
   }
 
   async zeroGradient(set: ParameterSet): Promise<void> {
-    this.trained(set, "weights.zeroGradient").current.store.dropGradient();
+    learningOf(this.trained(set, "weights.zeroGradient").current).dropGradient();
   }
 
   async saveOptimizer(set: ParameterSet, file: string): Promise<void> {
     const { optimizer, current } = this.trained(set, "weights.saveOptimizer");
     // The identity goes along, so that a resumed run names its weights as the first one did.
-    await optimizer.save(file, current.store, { version: current.identity.slice(current.identity.lastIndexOf("@")) });
+    await optimizer.save(file, learningOf(current), { version: current.identity.slice(current.identity.lastIndexOf("@")) });
   }
 
   async loadOptimizer(set: ParameterSet, file: string): Promise<void> {
     const role = this.trained(set, "weights.loadOptimizer");
-    const { version } = await role.optimizer.load(file, role.current.store);
+    const { version } = await role.optimizer.load(file, learningOf(role.current));
     role.current = { ...role.current, identity: `${role.name}${version}` };
   }
 
@@ -201,54 +179,115 @@ export class Roles implements Weights {
     this.trained(set, "weights.resetOptimizer").optimizer.reset();
   }
 
-  async save(ref: WeightsRef, folder: string): Promise<void> {
-    await saveFolder(this.resolve(ref, "weights.save").weighted.store, folder);
+  async merge(name: string): Promise<ModelInfo> {
+    const { role, adapter } = this.withAdapter(name, "weights.merge");
+    if (role.snapshots.size > 0) {
+      const cause = `role ${name} has snapshots with its adapter (${[...role.snapshots.keys()].join(", ")})`;
+      throw new ArgumentError({ place: "weights.merge", cause, mend: "drop them first" });
+    }
+    const store = this.ownBase(role, adapter);
+    for (const { name: tensor } of store.tensors) {
+      if (adapter.has(tensor)) store.view(tensor).set(adapter.view(tensor));
+      else adapter.addTo(tensor, store.view(tensor));
+    }
+    role.current = { store, identity: afterChange(role.current.identity, "write") };
+    role.optimizer = new Optimizer(this.settings.threads);
+    role.info = infoOf(name, role.current, role.trainable);
+    return role.info;
+  }
+
+  async resetAdapter(name: string, seed: number): Promise<void> {
+    const { role, adapter: before } = this.withAdapter(name, "weights.resetAdapter");
+    const adapter = new AdapterStore(role.model, before.options, before.hasValueHead);
+    adapter.initialise(seed);
+    role.current = { ...role.current, adapter, identity: afterChange(role.current.identity, "write") };
+    role.optimizer.reset();
+  }
+
+  async save(ref: WeightsRef, folder: string, { form = "adapter", dtype, base }: SaveOptions = {}): Promise<void> {
+    const { role, weighted } = this.resolve(ref, "weights.save");
+    checkScale(ref, role.info, "weights.save");
+    const { store, adapter } = weighted;
+    if (!adapter) return saveFolder(store, folder, { ...(dtype && { dtype }) });
+    const { scale = 1 } = ref;
+    if (form === "merged") return saveFolder(store, folder, { ...(dtype && { dtype }), adapter: { store: adapter, scale } });
+    if (scale !== 1)
+      throw new ArgumentError({
+        place: "weights.save",
+        cause: `an adapter is saved whole, not at the scale ${scale}`,
+        mend: "leave `scale` out, or save it merged",
+      });
+    await saveAdapter(adapter, folder, { name: base ?? role.base, identity: await baseIdentity(store) });
   }
 
   /** Makes a step of a checked request, and forgets the gradient. */
   async step({ set, update, maxNorm, groups }: StepRequest): Promise<StepResult> {
     const role = this.trained(set, "step");
     this.own(role);
-    const { store } = role.current;
-    const { gradNorm, clipped, skipped } = await role.optimizer.step(store, update, {
+    const learning = learningOf(role.current);
+    const { gradNorm, clipped, skipped } = await role.optimizer.step(learning, update, {
       ...(maxNorm === undefined ? {} : { maxNorm }),
       ...(groups ? { groups } : {}),
     });
-    store.dropGradient();
+    learning.dropGradient();
     if (skipped) return { gradNorm, clipped: false, skipped, weights: role.current.identity };
     role.current = { ...role.current, identity: afterChange(role.current.identity, "step") };
     return { gradNorm, clipped, weights: role.current.identity };
   }
 
   exportGradient(set: ParameterSet, file: string): boolean {
-    return this.trained(set, "exportGradient").current.store.exportGradient(file);
+    return learningOf(this.trained(set, "exportGradient").current).exportGradient(file);
   }
 
   importGradient(set: ParameterSet, files: readonly string[]): void {
-    this.trained(set, "importGradient").current.store.importGradient(files);
+    learningOf(this.trained(set, "importGradient").current).importGradient(files);
   }
 
   close(): void {
     this.roles.clear();
   }
 
-  /** Makes sure that nobody else refers to a role's current weights. */
+  private withAdapter(name: string, place: string): { role: Role; adapter: AdapterStore } {
+    const role = this.role(name, place);
+    const { adapter } = role.current;
+    if (adapter) return { role, adapter };
+    throw new ArgumentError({ place, cause: `role ${name} has no adapter`, mend: "load it with one" });
+  }
+
+  /** Makes sure that nobody else refers to what a role learns on. */
   private own(role: Role): void {
     const { current } = role;
-    const shared = current.users > 0 || [...role.snapshots.values()].some(({ store }) => store === current.store);
-    if (!shared) return;
-    const store = current.store.clone();
-    moveGradient(current.store, store);
-    role.current = { store, identity: current.identity, users: 0 };
+    const learning = learningOf(current);
+    if (!this.isShared(learning, role)) return;
+    const { store, adapter, identity } = current;
+    role.current = adapter ? { store, adapter: adapter.clone(), identity } : { store: store.clone(), identity };
+    moveGradient(learning, learningOf(role.current));
+  }
+
+  /** The base of a role with an adapter, to be changed: copied where others refer to it, or where it lacks a value head that the role has. */
+  private ownBase(role: Role, adapter: AdapterStore): ParameterStore {
+    const { store } = role.current;
+    if (store.hasValueHead === adapter.hasValueHead) return this.isShared(store, role) ? store.clone() : store;
+    const copy = new ParameterStore(store.config, adapter.hasValueHead);
+    for (const { name } of copy.tensors) if (store.has(name)) copy.view(name).set(store.view(name));
+    return copy;
+  }
+
+  /** Whether anything beside a role's current weights refers to arrays of it. */
+  private isShared(arrays: WeightArrays, own: Role): boolean {
+    if (arrays.users > 0) return true;
+    for (const role of this.roles.values()) {
+      const others = role === own ? role.snapshots.values() : [role.current, ...role.snapshots.values()];
+      for (const other of others) if (arraysOf(other).includes(arrays)) return true;
+    }
+    return false;
   }
 }
 
-function refuseToLoad(config: DecoderConfig, place: string): void {
-  refuseUnlessFits(estimateMemory(config, { kind: "load" }), availableMemory(), `loading ${place}`);
-}
+const learningTensors = ({ info }: Role): ModelInfo["tensors"] => info.adapter?.tensors ?? info.tensors;
 
 /** The gradient belongs to the role, not to a state of its weights. */
-function moveGradient(from: ParameterStore, to: ParameterStore): void {
+function moveGradient(from: WeightArrays, to: WeightArrays): void {
   if (from === to) return;
   from.parameters.forEach(({ grad }, i) => {
     const parameter = to.parameters[i];
@@ -258,15 +297,15 @@ function moveGradient(from: ParameterStore, to: ParameterStore): void {
   from.dropGradient();
 }
 
-function chosen(role: Role, names: readonly string[], place: string, read: (name: string) => Float64Array): TensorValue[] {
+function chosen(role: Role, names: readonly string[], known: ModelInfo["tensors"], place: string, read: (name: string) => Float64Array): TensorValue[] {
   return names.map((name) => {
-    const found = role.info.tensors.find((tensor) => tensor.name === name);
+    const found = known.find((tensor) => tensor.name === name);
     if (!found)
       throw unknownTensor(
         place,
         role.name,
         name,
-        role.info.tensors.map((tensor) => tensor.name),
+        known.map((tensor) => tensor.name),
       );
     return { name, shape: found.shape, data: read(name) };
   });

@@ -14,7 +14,7 @@ import { type DrawWants, drawGraph } from "./draw.js";
 import { padded } from "./head.js";
 import { layerForward } from "./layer.js";
 import { evenLength, packMask } from "./pack.js";
-import { embed, headName, layerFeeds, type Model, shapeKey } from "./pass.js";
+import { adaptedOf, adapterFeeds, embed, headName, layerFeeds, layersKey, type Model, shapeKey } from "./pass.js";
 import { readTop } from "./readout.js";
 import type { Feeds, Sessions } from "./sessions.js";
 
@@ -53,7 +53,7 @@ export class Sampler {
     private readonly maxRows: number,
     private readonly counts: SampleCounts,
   ) {
-    this.weights = {};
+    this.weights = adapterFeeds(sessions, model);
     for (let layer = 0; layer < model.config.layers; layer++) {
       for (const [name, tensor] of Object.entries(layerFeeds(sessions, model, layer))) this.weights[fed(layer, name)] = tensor;
     }
@@ -111,12 +111,13 @@ export class Sampler {
       positions: this.sessions.ints(positions, [prompts.length, length]),
       mask: this.sessions.float(mask.data, [1, 1, length, length]),
       ...this.sessions.rotation(c, length),
+      ...adapterFeeds(this.sessions, this.model),
     };
     cache.reserve(longest);
     let stream: Float32Array = x;
     for (let layer = 0; layer < c.layers; layer++) {
       const feeds = { x: this.sessions.float(stream, [prompts.length * length, c.width]), ...layerFeeds(this.sessions, this.model, layer), ...common };
-      const out = await this.sessions.run(`prefill ${shapeKey(c)}`, () => layerForward(c, "cache"), feeds);
+      const out = await this.sessions.run(`prefill ${layersKey(this.model)}`, () => layerForward(c, "cache", adaptedOf(this.model)), feeds);
       stream = out.y?.data as Float32Array;
       batch.forEach(({ prompt, open: { request } }, i) =>
         cache.fill(rows.length + i, layer, out.kept_k?.data as Float32Array, out.kept_v?.data as Float32Array, prompt, length, request.context.ids.length),
@@ -154,7 +155,7 @@ export class Sampler {
       mask.fill(0, row * (S + 1), row * (S + 1) + 1 + place);
       positions[row] = BigInt(place);
     }
-    const out = await this.sessions.run(`decode ${shapeKey(c)}`, () => decodeGraph(c), {
+    const out = await this.sessions.run(`decode ${layersKey(this.model)}`, () => decodeGraph(c, adaptedOf(this.model)), {
       x: this.sessions.float(x, [R, c.width]),
       mask: this.sessions.float(mask, [R, 1, 1, S + 1]),
       positions: this.sessions.ints(positions, [R, 1]),

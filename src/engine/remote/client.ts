@@ -133,7 +133,9 @@ export class RemoteEngine implements Replica {
     saveOptimizer: (set, file) => this.call("weights.saveOptimizer", [set, file]),
     loadOptimizer: (set, file) => this.call("weights.loadOptimizer", [set, file]),
     resetOptimizer: (set) => this.call("weights.resetOptimizer", [set]),
-    save: (ref, folder) => this.call("weights.save", [ref, folder]),
+    merge: (role) => this.call("weights.merge", [role]),
+    resetAdapter: (role, seed) => this.call("weights.resetAdapter", [role, seed]),
+    save: (ref, folder, options) => this.call("weights.save", [ref, folder, options]),
   };
 
   async *sample(requests: readonly SampleRequest[], options?: SampleOptions): AsyncGenerator<Sample> {

@@ -5,6 +5,7 @@ import type {
   Engine,
   LoadRequest,
   ParameterSet,
+  SaveOptions,
   ScoreWant,
   Sequence,
   StepRequest,
@@ -57,8 +58,12 @@ export function dispatch(engine: Engine, method: string, args: readonly unknown[
       return weights.loadOptimizer(first as ParameterSet, second as string);
     case "weights.resetOptimizer":
       return weights.resetOptimizer(first as ParameterSet);
+    case "weights.merge":
+      return weights.merge(first as string);
+    case "weights.resetAdapter":
+      return weights.resetAdapter(first as string, second as number);
     case "weights.save":
-      return weights.save(first as WeightsRef, second as string);
+      return weights.save(first as WeightsRef, second as string, third as SaveOptions | undefined);
     case "exportGradient":
       return replica(engine).exportGradient(first as ParameterSet, second as string);
     case "importGradient":

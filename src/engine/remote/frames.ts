@@ -12,7 +12,7 @@
 import { EngineError } from "../../core/errors.js";
 
 /** Raised with every change of the frames or of the messages in them. */
-export const protocolVersion = 2;
+export const protocolVersion = 3;
 
 const magic = 0x4e545354; // "TSTN" read as a little-endian u32
 const greetingBytes = 8;

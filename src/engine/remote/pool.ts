@@ -92,7 +92,9 @@ export class PoolEngine implements Engine {
     saveOptimizer: (set, file) => this.onPrimary((worker) => worker.weights.saveOptimizer(set, file)),
     loadOptimizer: (set, file) => this.onAll((worker) => worker.weights.loadOptimizer(set, file)),
     resetOptimizer: (set) => this.onAll((worker) => worker.weights.resetOptimizer(set)),
-    save: (ref, folder) => this.onPrimary((worker) => worker.weights.save(ref, folder)),
+    merge: (role) => this.reloaded(role, (worker) => worker.weights.merge(role)),
+    resetAdapter: (role, seed) => this.onAll((worker) => worker.weights.resetAdapter(role, seed)),
+    save: (ref, folder, options) => this.onPrimary((worker) => worker.weights.save(ref, folder, options)),
   };
 
   async *sample(requests: readonly SampleRequest[], options?: SampleOptions): AsyncGenerator<Sample> {
@@ -139,7 +141,7 @@ export class PoolEngine implements Engine {
     const pass = this.pass("backward", handle);
     const { parts, sequences, scores } = pass;
     checkDerivatives(derivatives, scores);
-    if (set !== "inputs") checkReceiver(set, roleOfSet(this.info, set, "backward"), sequences);
+    if (set !== "inputs") checkReceiver(set, roleOfSet(set, "backward"), sequences);
     this.passes.delete(handle);
     await this.ready();
     const calls = parts.map(({ worker, handle: part, indices }) => worker.backward(part, pick(derivatives, indices), set));

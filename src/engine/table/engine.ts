@@ -148,7 +148,7 @@ export class TableEngine implements Replica {
     if (set !== "inputs")
       checkReceiver(
         set,
-        roleOfSet(this.info, set, "backward"),
+        roleOfSet(set, "backward"),
         passes.map(({ sequence }) => sequence),
       );
     const role = set === "inputs" ? undefined : this.weights.trained(set, "backward");

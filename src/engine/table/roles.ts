@@ -5,9 +5,9 @@
 import { ArgumentError, ModelError } from "../../core/errors.js";
 import { randomKey, Stream } from "../../core/random.js";
 import { checkRoleName, checkSnapshot, checkTensors, roleOfSet } from "../check.js";
-import type { EngineInfo, LoadRequest, ModelInfo, ParameterSet, StepRequest, StepResult, TensorValue, Weights, WeightsRef } from "../contract.js";
+import type { EngineInfo, LoadRequest, ModelInfo, ParameterSet, SaveOptions, StepRequest, StepResult, TensorValue, Weights, WeightsRef } from "../contract.js";
 import { afterChange } from "../identity.js";
-import { notTrainable, unknownRole, unknownSnapshot, unknownTensor } from "../refuse.js";
+import { lacking, needCapability, notTrainable, unknownRole, unknownSnapshot, unknownTensor } from "../refuse.js";
 import { writeSafetensors } from "../safetensors-write.js";
 import { parseConfig } from "./config.js";
 import { readFolder, readTensors, writeFolder } from "./files.js";
@@ -46,7 +46,7 @@ export class Roles implements Weights {
 
   /** The trainable role behind a parameter set. */
   trained(set: ParameterSet, place: string): Role {
-    const role = this.role(roleOfSet(this.engine, set, place), place);
+    const role = this.role(roleOfSet(set, place), place);
     if (!role.trainable) throw notTrainable(place, role.name);
     return role;
   }
@@ -73,7 +73,9 @@ export class Roles implements Weights {
     const valueHead = request.valueHead ?? into?.model.hasValueHead;
     let model: TableModel;
     let tensors: Tensors;
-    if (source.from === "role") {
+    if (request.adapter) needCapability(this.engine, "adapters", place);
+    // A table never changes its arrays, so a copy and a shared base are the same.
+    if (source.from === "role" || source.from === "base") {
       const from = this.role(source.role, place);
       model = new TableModel(from.model.config, valueHead ?? from.model.hasValueHead);
       tensors = fitted(model, from.current.tensors, place);
@@ -171,7 +173,17 @@ export class Roles implements Weights {
     this.trained(set, "weights.resetOptimizer").optimizer = freshState;
   }
 
-  async save(ref: WeightsRef, folder: string): Promise<void> {
+  async merge(): Promise<ModelInfo> {
+    throw lacking(this.engine, "adapters", "weights.merge");
+  }
+
+  async resetAdapter(): Promise<void> {
+    throw lacking(this.engine, "adapters", "weights.resetAdapter");
+  }
+
+  async save(ref: WeightsRef, folder: string, { dtype }: SaveOptions = {}): Promise<void> {
+    if (dtype !== undefined)
+      throw new ArgumentError({ place: "weights.save", cause: `a table is written in float64, not as ${dtype}`, mend: "leave dtype out" });
     const { model, weights } = this.resolve(ref, "weights.save");
     await writeFolder(
       folder,
