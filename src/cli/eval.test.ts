@@ -192,14 +192,14 @@ describe("touchstone sample", () => {
     expect(shown.match(/^problem /gm)).toHaveLength(2);
     expect(shown.match(/^ {2}[01]: unscored \(no-reference\), [1-5] tokens, log-prob -\d+\.\d\d, ended by (eos|length)$/gm)).toHaveLength(4);
     const flags = ["--prompt", "1+2", "--answer", "3", "--verifier", "number", "--n", "3", "--max-tokens", "5"];
-    const said = await printed("sample", at("model"), ...flags, ...light, "--out", at("rollouts.jsonl"));
+    const said = await printed("sample", at("model"), ...flags, ...light, "--out", at("new/rollouts.jsonl"));
     expect(said).toContain("3 responses to 1 problems are in ");
-    const rollouts = (await readFile(at("rollouts.jsonl"), "utf8"))
+    const rollouts = (await readFile(at("new/rollouts.jsonl"), "utf8"))
       .trim()
       .split("\n")
       .map((line) => JSON.parse(line));
     expect(rollouts.map(({ member, verdict }) => [member, ["accept", "reject"].includes(verdict.kind)])).toEqual([0, 1, 2].map((member) => [member, true]));
     expect(rollouts[0].problem.reference).toEqual({ state: "gold", answer: "3", version: 0 });
-    expect((await readdir(folder)).filter((name) => name.includes(".part"))).toEqual([]);
+    expect((await readdir(at("new"))).filter((name) => name.includes(".part"))).toEqual([]);
   });
 });

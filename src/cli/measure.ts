@@ -9,28 +9,38 @@ import { positiveNumber, share, wholeNumber } from "./flags.js";
 import type { Posed } from "./problems.js";
 import { openSession } from "./session.js";
 
-export interface DecoderFlags {
-  readonly n?: number;
-  readonly temperature?: number;
-  readonly greedy?: true;
+export interface TruncationFlags {
   readonly topK?: number;
   readonly topP?: number;
   readonly minP?: number;
+}
+
+export interface DecoderFlags extends TruncationFlags {
+  readonly n?: number;
+  readonly temperature?: number;
+  readonly greedy?: true;
   readonly maxTokens?: number;
   readonly seed?: number;
   readonly threads?: number;
   readonly verifierWorkers?: number;
 }
 
-/** Adds the flags of drawing and judging. */
-export function decoderOptions(command: Command): Command {
+/** Adds the rules of a restricted draw. */
+export function truncationOptions(command: Command): Command {
   return command
-    .option("--n <count>", "samples a problem", wholeNumber("--n", 1))
-    .option("--temperature <number>", "of the distribution drawn from (default: 1)", positiveNumber("--temperature"))
-    .option("--greedy", "the most likely token each time instead of a draw")
     .option("--top-k <count>", "draw from the k most likely tokens alone", wholeNumber("--top-k", 1))
     .option("--top-p <share>", "of these from the fewest most likely ones that reach this share of their probability", share("--top-p", "above 0"))
-    .option("--min-p <share>", "of these from tokens at least so often as likely as the most likely one", share("--min-p", "from 0"))
+    .option("--min-p <share>", "of these from tokens at least so often as likely as the most likely one", share("--min-p", "from 0"));
+}
+
+/** Adds the flags of drawing and judging. */
+export function decoderOptions(command: Command): Command {
+  return truncationOptions(
+    command
+      .option("--n <count>", "samples a problem", wholeNumber("--n", 1))
+      .option("--temperature <number>", "of the distribution drawn from (default: 1)", positiveNumber("--temperature"))
+      .option("--greedy", "the most likely token each time instead of a draw"),
+  )
     .option("--max-tokens <count>", "budget of a response (default: the task's, else 256)", wholeNumber("--max-tokens", 1))
     .option("--seed <number>", "chooses problems, samples and resamplings (default: 0)", wholeNumber("--seed", 0))
     .option("--threads <count>", "threads of one engine process (default: what suits the model's size)", wholeNumber("--threads", 1))
@@ -59,7 +69,7 @@ export interface MeasureOptions {
 }
 
 /** The rules of a restricted draw. Throws ConfigError where nothing is drawn that they could restrict. */
-export function truncationOf({ topK, topP, minP, greedy }: DecoderFlags): Truncation | undefined {
+export function truncationOf({ topK, topP, minP, greedy }: TruncationFlags & Pick<DecoderFlags, "greedy">): Truncation | undefined {
   const given = [
     ["--top-k", topK],
     ["--top-p", topP],

@@ -91,6 +91,22 @@ describe("touchstone profile", () => {
     });
   });
 
+  it("draws from the most likely tokens where it is told to, says so in its head, and makes the folder that it is written to", async () => {
+    const out = "new/folder/one.jsonl";
+    expect((await profile(chain(out, 10, "--top-k", "1", "--top-p", "0.9"))).code).toBe(0);
+    const { head, lines } = readProfile(join(folder, out));
+    expect(head.truncation).toEqual({ topK: 1, topP: 0.9 });
+    expect(lines.map(({ pass }) => pass).every((pass) => pass === 0 || pass === 1)).toBe(true);
+    expect(lines.map(({ tokens }) => tokens).every(Number.isInteger)).toBe(true);
+    expect(readProfile(join(folder, "whole.jsonl")).head).not.toHaveProperty("truncation");
+    writeFileSync(join(folder, "half.jsonl.part"), readFileSync(join(folder, out), "utf8"));
+    expect(await profile(chain("half.jsonl", 10, "--top-k", "2", "--top-p", "0.9"))).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("it was begun under other conditions (truncation)"),
+    });
+    expect((await profile(chain("other.jsonl", 10, "--top-p", "1.5"))).err).toContain("option --top-p");
+  });
+
   it("of a file has the keys under which training knows its problems", async () => {
     const file = join(folder, "sums.jsonl");
     writeFileSync(file, ["1+2", "3+4", "5+6"].map((question) => `${JSON.stringify({ question, answer: "7" })}\n`).join(""));

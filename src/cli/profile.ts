@@ -1,5 +1,5 @@
 /** `touchstone profile`: how often a policy solves each problem, and what asking costs, as a file that training can filter and weight by. */
-import { appendFileSync, existsSync, renameSync, writeFileSync } from "node:fs";
+import { appendFileSync, existsSync, mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { ConfigError, RunError } from "../core/errors.js";
@@ -11,11 +11,12 @@ import { hashModel } from "../train/model-files.js";
 import { modelHelp } from "../train/model-name.js";
 import { verifierId } from "../verify/contract.js";
 import { positiveNumber, wholeNumber } from "./flags.js";
+import { type TruncationFlags, truncationOf, truncationOptions } from "./measure.js";
 import { print, table } from "./output.js";
 import { type Posed, type ProblemFlags, posedProblems, problemOptions } from "./problems.js";
 import { openSession, type Session } from "./session.js";
 
-interface ProfileFlags extends ProblemFlags {
+interface ProfileFlags extends ProblemFlags, TruncationFlags {
   readonly model: string;
   readonly k: number;
   readonly temperature: number;
@@ -36,10 +37,12 @@ const ofTask = 1000;
 
 export function define(command: Command): void {
   command.usage("[DATA] --model MODEL [options]").argument("[data]", "JSONL or Parquet file, or data folder; the same as --data");
-  problemOptions(command)
-    .requiredOption("--model <model>", modelHelp)
-    .option("--k <count>", "answers a problem", wholeNumber("--k", 1), 8)
-    .option("--temperature <number>", "of the distribution drawn from", positiveNumber("--temperature"), 1)
+  truncationOptions(
+    problemOptions(command)
+      .requiredOption("--model <model>", modelHelp)
+      .option("--k <count>", "answers a problem", wholeNumber("--k", 1), 8)
+      .option("--temperature <number>", "of the distribution drawn from", positiveNumber("--temperature"), 1),
+  )
     .option("--max-tokens <count>", "budget of a response (default: the task's, else 256)", wholeNumber("--max-tokens", 1))
     .option("--seed <number>", "chooses problems and answers", wholeNumber("--seed", 0), 0)
     .option("--threads <count>", "threads of one engine process (default: what suits the model's size)", wholeNumber("--threads", 1))
@@ -52,6 +55,7 @@ export function define(command: Command): void {
 Of a file all problems are asked, of a task 1,000 that are trained on (or all), unless --split and --n-problems say
 otherwise. The file begins with a line on what produced it; then each problem has a line: key, pass (mean score over the
 scored answers), accepted, scored, unscored, mean tokens, truncated. What is interrupted goes on with the same command.
+Training draws from the whole distribution at temperature 1, and its pass rates are those of a profile drawn alike.
 Training takes it with --profile, and --set profile.min_pass, profile.max_pass and profile.weight.
 
 Examples:
@@ -104,6 +108,7 @@ async function profiled(session: Session, posed: Posed, flags: ProfileFlags): Pr
   const { engine, pool, environment, tokenizer, maxTokens, model, progress } = session;
   const { k, temperature, seed, out } = flags;
   const { problems, verifier, task } = posed;
+  const truncation = truncationOf(flags);
   const head: ProfileHead = {
     touchstone_profile: profileVersion,
     model: flags.model,
@@ -113,6 +118,7 @@ async function profiled(session: Session, posed: Posed, flags: ProfileFlags): Pr
     verifier: verifierId(verifier),
     k,
     temperature,
+    ...(truncation && { truncation }),
     max_tokens: maxTokens,
     seed,
     problems: problems.length,
@@ -138,6 +144,7 @@ async function profiled(session: Session, posed: Posed, flags: ProfileFlags): Pr
       n: k,
       k: [1],
       temperature,
+      ...(truncation && { truncation }),
       maxTokens,
       seed,
       purpose,
@@ -154,6 +161,7 @@ async function profiled(session: Session, posed: Posed, flags: ProfileFlags): Pr
 /** What an interrupted profile has of the same conditions; it is cut after its last whole line. */
 function begun(part: string, head: ProfileHead): ProfileLine[] {
   if (!existsSync(part)) {
+    mkdirSync(dirname(part), { recursive: true });
     writeFileSync(part, profileText(head));
     return [];
   }

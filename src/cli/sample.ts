@@ -1,7 +1,7 @@
 /** `touchstone sample`: responses of a policy with their verdicts, to be looked at or written as JSONL. */
 
 import { once } from "node:events";
-import { createWriteStream, existsSync, statSync } from "node:fs";
+import { createWriteStream, mkdirSync, statSync } from "node:fs";
 import { rename } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
@@ -80,18 +80,18 @@ function rolloutJson(
 
 /** A file that could not be written would be told after all the samples were drawn. */
 function refuseUnlessFile(file: string): void {
-  const folder = dirname(resolve(file));
-  const cause = isFolder(file) ? "it is a folder" : isFolder(folder) ? undefined : `there is no folder ${folder}`;
-  if (cause !== undefined) throw new ConfigError({ place: `option --out ${file}`, cause, mend: "give a file in a folder that is there" });
-  if (existsSync(file)) throw new ConfigError({ place: `option --out ${file}`, cause: "it exists", mend: "give a new name, or remove it" });
-  refuseUnlessWritable(folder);
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found !== undefined) {
+    const cause = found.isDirectory() ? "it is a folder" : "it exists";
+    throw new ConfigError({ place: `option --out ${file}`, cause, mend: "give a new name, or remove it" });
+  }
+  refuseUnlessWritable(dirname(resolve(file)));
 }
-
-const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
 /** Writes lines beside a file and renames it, so that it is there whole or not at all. */
 async function writeWhole(file: string, lines: readonly string[]): Promise<void> {
   const beside = `${file}.${process.pid}.part`;
+  mkdirSync(dirname(file), { recursive: true });
   const stream = createWriteStream(beside);
   for (const line of lines) if (!stream.write(`${line}\n`)) await once(stream, "drain");
   stream.end();

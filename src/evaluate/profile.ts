@@ -9,6 +9,7 @@ import { jsonLines } from "../core/json-lines.js";
 import type { Problem } from "../core/problem.js";
 import { scoreOf } from "../core/verdict.js";
 import { byProblem, type EvaluatedSample } from "./samples.js";
+import { truncationSchema } from "./store.js";
 
 export const profileVersion = 1;
 const count = z.int().min(0);
@@ -25,6 +26,8 @@ const headSchema = z.strictObject({
   verifier: z.string(),
   k: z.int().min(1),
   temperature: z.number(),
+  /** Rules of a restricted draw; absent where answers are drawn from the whole distribution. */
+  truncation: truncationSchema.optional(),
   max_tokens: z.int().min(1),
   seed: z.int(),
   problems: count,

@@ -19,12 +19,14 @@ const version = 1;
 
 const count = z.int().min(0);
 const json: z.ZodType<Json> = z.json() as z.ZodType<Json>;
+/** Rules of a restricted draw. */
+export const truncationSchema = z.strictObject({ topP: z.number().optional(), topK: z.number().optional(), minP: z.number().optional() });
 const decoderSchema = z.strictObject({
   n: z.int().min(1),
   temperature: z.number(),
   greedy: z.boolean(),
   maxTokens: z.int().min(1),
-  truncation: z.strictObject({ topP: z.number().optional(), topK: z.number().optional(), minP: z.number().optional() }).optional(),
+  truncation: truncationSchema.optional(),
 });
 const metaSchema = z.strictObject({
   format: z.literal(format),

@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { snapshot } from "../../test/support/run-writer.js";
 import { options, scratch, tablePolicy } from "../../test/support/tabular.js";
 import type { Problem } from "../core/problem.js";
-import { type ProfileLine, profileText } from "../evaluate/profile.js";
+import { type ProfileHead, type ProfileLine, profileText } from "../evaluate/profile.js";
 import { byProfile, spread } from "./by-profile.js";
 import { RunReader } from "./store/reader.js";
 import { resume, type TrainOptions, train } from "./train.js";
@@ -21,7 +21,7 @@ const line = (key: string, pass: number | null, k = 8): ProfileLine => ({
   tokens: 3,
   truncated: 0,
 });
-function write(name: string, lines: readonly ProfileLine[], problems = lines.length): string {
+function write(name: string, lines: readonly ProfileLine[], problems = lines.length, more: Pick<ProfileHead, "truncation"> = {}): string {
   const head = {
     touchstone_profile: 1,
     model: "m",
@@ -34,6 +34,7 @@ function write(name: string, lines: readonly ProfileLine[], problems = lines.len
     seed: 0,
     problems,
     problems_sha256: "0",
+    ...more,
   } as const;
   const file = join(folder, name);
   writeFileSync(file, profileText(head) + lines.map(profileText).join(""));
@@ -57,6 +58,15 @@ describe("problems by profile", () => {
       "3 of 4 problems are kept by their pass rate under m (k 8, temperature 1)",
       "the profile was judged by exact:1, and this run by number:2",
     ]);
+    const restricted = write(
+      "restricted.jsonl",
+      ["a", "b", "c", "d"].map((key) => line(key, 1)),
+      4,
+      { truncation: { topP: 0.9 } },
+    );
+    expect(chosen({ file: restricted }).notes[1]).toBe(
+      "the profile was drawn from the most likely tokens alone, and training draws from the whole distribution",
+    );
   });
 
   it("are weighted by the expected spread of their scores", () => {

@@ -47,6 +47,7 @@ export function byProfile(problems: readonly Problem[], options: ProfileOptions,
     });
   }
   notes.push(`${kept.length} of ${problems.length} problems are kept by their pass rate under ${head.model} (k ${head.k}, temperature ${head.temperature})`);
+  if (head.truncation) notes.push("the profile was drawn from the most likely tokens alone, and training draws from the whole distribution");
   if (head.verifier !== verifier) notes.push(`the profile was judged by ${head.verifier}, and this run by ${verifier}`);
   if (weight === "equal") return { problems: kept };
   // A problem without a pass rate is weighted as one that was never asked.
