@@ -99,6 +99,12 @@ class Alphabet implements Tokenizer {
     return this.encode(text);
   }
 
+  raw(text: string): Int32Array {
+    const parts = text.split(new RegExp(`(${specials.join("|")})`));
+    const ids = parts.map((part) => [part, (specials as readonly string[]).indexOf(part)] as const);
+    return Int32Array.from(ids.flatMap(([part, special]) => (special >= 0 ? [special] : [...this.encode(part)])));
+  }
+
   private refusal(text: string, at: number): DataError {
     const character = String.fromCodePoint(text.codePointAt(at) as number);
     const line = JSON.stringify(text.slice(Math.max(0, at - 10), at + 10));

@@ -25,6 +25,8 @@ export interface Tokenizer {
   encode(text: string): Int32Array;
   /** Ids of a plain text that a sequence begins with: with a beginning token where the model's texts have one. */
   prompt(text: string): Int32Array;
+  /** Ids of a text just as the model sees it: names of special tokens are those tokens; begins as `prompt` does, once. */
+  raw(text: string): Int32Array;
   /** Total: any list of numbers gives a text; ids outside the vocabulary show as U+FFFD. Specials are skipped unless asked for. */
   decode(ids: ArrayLike<number>, specials?: Specials): string;
   /** An incremental `decode`. */

@@ -10,6 +10,7 @@ import { needCapability } from "../engine/refuse.js";
 import type { EnvironmentHost } from "../rollout/environment.js";
 import { type Episode, episodeKeys, playEpisodes, verdictOf } from "../rollout/episodes.js";
 import { Rounds } from "../rollout/rounds.js";
+import { withStopStrings } from "../rollout/stop-strings.js";
 import { judge, type Verifier } from "../verify/contract.js";
 import { type Metrics, metricsOf, tally } from "./metrics.js";
 import { byProblem, type EvaluatedSample, type JudgedSample, voted } from "./samples.js";
@@ -35,11 +36,15 @@ export interface EvaluateOptions {
   readonly truncation?: Truncation;
   /** Budget of a response, in tokens. */
   readonly maxTokens: number;
+  /** Strings that end a response once its text has one. */
+  readonly stop?: readonly string[];
   readonly seed: number;
   /** With the seed, the key of all randomness, so that two purposes draw apart; default `evaluation`. */
   readonly purpose?: string;
   /** What a problem is asked under; default: its prompt by the tokenizer's template. */
   readonly prepare?: (problem: Problem) => Context;
+  /** Keep the log-prob of each token in the samples. */
+  readonly logprobs?: boolean;
   readonly signal?: AbortSignal;
   readonly onProgress?: (progress: Progress) => void;
 }
@@ -111,7 +116,7 @@ export async function evaluate(engine: Engine, options: EvaluateOptions): Promis
       greedy,
       ...(truncation && { truncation }),
       maxTokens,
-      stop: { ids: tokenizer.eosIds },
+      stop: { ids: tokenizer.eosIds, ...(options.stop?.length ? { strings: options.stop } : {}) },
       key: randomKey({ seed, purpose, problem: problems[at].key, member: index % n }),
     };
   };
@@ -119,8 +124,9 @@ export async function evaluate(engine: Engine, options: EvaluateOptions): Promis
   const judged = new Array<JudgedSample>(total);
   const progress = { done: 0, total, accepted: 0, scored: 0, tokens: 0 };
   let identity = "";
+  const engineSample = withStopStrings((...call) => engine.sample(...call), tokenizer);
   const drawn = (requests: readonly SampleRequest[], first: number): AsyncIterable<Sample | Episode> => {
-    const sample = (asked: readonly SampleRequest[]): AsyncIterable<Sample> => engine.sample(asked, options.signal ? { signal: options.signal } : {});
+    const sample = (asked: readonly SampleRequest[]): AsyncIterable<Sample> => engineSample(asked, options.signal ? { signal: options.signal } : {});
     if (environment === undefined) return sample(requests);
     const episodes = requests.map((request, i) => {
       const problem = problems[Math.floor((first + i) / n)];
@@ -142,6 +148,7 @@ export async function evaluate(engine: Engine, options: EvaluateOptions): Promis
       ids: sample.ids,
       ...(episode && { sampled: sample.sampled, turns: episode.turns }),
       text,
+      ...(options.logprobs && { logprobs: sample.logp }),
       logp: sum(sample.logp),
       rawLogp: sum(sample.rawLogp),
       entropy: sum(sample.entropy) / Math.max(1, count),

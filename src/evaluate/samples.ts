@@ -17,6 +17,8 @@ export interface EvaluatedSample {
   readonly turns?: readonly Turn[];
   /** What was judged: the response, of a conversation its last action. */
   readonly text: string;
+  /** Of each token, under the distribution drawn from; where it was asked for. [tokens] */
+  readonly logprobs?: Float64Array;
   /** Sum of the tokens' log-probs in nats, under the distribution drawn from. */
   readonly logp: number;
   /** The same at temperature 1, untruncated. */

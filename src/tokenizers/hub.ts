@@ -88,6 +88,11 @@ export class HubTokenizer implements Tokenizer {
     return this.bosId === undefined ? encoded : Int32Array.from([this.bosId, ...encoded]);
   }
 
+  raw(text: string): Int32Array {
+    const encoded = this.piecesToIds([{ text }]);
+    return this.bosId === undefined || encoded[0] === this.bosId ? encoded : Int32Array.from([this.bosId, ...encoded]);
+  }
+
   decode(given: ArrayLike<number>, show: Specials = "skip"): string {
     const stream = this.stream(show);
     return `${Array.from(given, (id) => stream.push(id)).join("")}${stream.end()}`;

@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { alphabetFile, loadAlphabet } from "../core/alphabet.js";
-import { ModelError } from "../core/errors.js";
+import { ConfigError, ModelError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import { placeIn, readJson } from "../core/json-text.js";
 import type { Tokenizer } from "../core/tokenizer.js";
@@ -12,7 +12,12 @@ import { ChatTemplate, type TemplateOptions } from "./template.js";
 export interface TokenizerOptions extends TemplateOptions {
   /** A template (Jinja) in place of the model's. */
   readonly template?: string;
+  /** Where it was read, for errors. */
+  readonly place?: string;
 }
+
+/** The file of a template beside the tokenizer's. */
+export const templateFile = "chat_template.jinja";
 
 /** Kinds of tokenizer models that can be built. */
 const models = ["BPE", "WordPiece", "Unigram"];
@@ -22,9 +27,12 @@ type Fields = { readonly [key: string]: Json };
 /** Whether a folder has a tokenizer of either kind. */
 export const hasTokenizer = (folder: string): boolean => [alphabetFile, "tokenizer.json"].some((name) => existsSync(join(folder, name)));
 
-/** The tokenizer of a folder. Throws ModelError where it has none, or a file of it is damaged. */
+/** The tokenizer of a folder. Throws ModelError where it has none, or a file of it is damaged; ConfigError for options of a template that there is not. */
 export async function loadTokenizer(folder: string, options: TokenizerOptions = {}): Promise<Tokenizer> {
-  if (existsSync(join(folder, alphabetFile))) return loadAlphabet(folder);
+  if (existsSync(join(folder, alphabetFile))) {
+    refuseTemplateOptions(folder, "it has an alphabet in place of a chat template", options);
+    return loadAlphabet(folder);
+  }
   const place = join(folder, "tokenizer.json");
   if (!existsSync(place)) {
     const others = ["tokenizer.model", "vocab.json", "vocab.txt"].find((name) => existsSync(join(folder, name)));
@@ -48,6 +56,14 @@ export async function loadTokenizer(folder: string, options: TokenizerOptions = 
   }
   const config = optional(join(folder, "tokenizer_config.json"));
   return hubTokenizer({ place, file, config, folder }, options);
+}
+
+/** What a template would take, where there is none. `template` itself counts where it cannot be used. */
+export function refuseTemplateOptions(model: string, why: string, { template, kwargs, tools, system }: TokenizerOptions): void {
+  const given = Object.entries({ "a chat template": template, "variables of a chat template": kwargs, tools, "a system message": system });
+  const [name] = given.find(([, value]) => value !== undefined) ?? [];
+  if (name === undefined) return;
+  throw new ConfigError({ place: `model ${model}`, cause: `${why}, so ${name} would change nothing`, mend: "leave it out" });
 }
 
 interface HubFiles {
@@ -75,6 +91,7 @@ export function hubTokenizer({ place, file, config, folder }: HubFiles, options:
   }
   const bosId = config.add_bos_token === true || begins(file, added.get(names.bos_token ?? "")) ? idOf(names.bos_token) : undefined;
   const template = templateOf(config, folder, options);
+  if (template === undefined) refuseTemplateOptions(folder ?? place, "it has no chat template", options);
   const specials = (file.added_tokens ?? []).filter(({ special }) => special === true).map(({ content }) => content);
   return new HubTokenizer({
     place,
@@ -117,8 +134,8 @@ function begins(file: TokenizerFile, token: AddedToken | undefined): boolean {
 
 /** The template given, else chat_template.jinja, else that of tokenizer_config.json (of several the one named default). */
 function templateOf(config: Fields, folder: string | undefined, options: TokenizerOptions): { source: string; place: string } | undefined {
-  if (options.template !== undefined) return { source: options.template, place: "the chat template given" };
-  const file = folder === undefined ? undefined : join(folder, "chat_template.jinja");
+  if (options.template !== undefined) return { source: options.template, place: options.place ?? "the chat template given" };
+  const file = folder === undefined ? undefined : join(folder, templateFile);
   if (file !== undefined && existsSync(file)) return { source: readFile(file), place: file };
   const place = folder === undefined ? "tokenizer_config.json" : join(folder, "tokenizer_config.json");
   const { chat_template: own } = config;

@@ -131,7 +131,7 @@ function fromFolder(written: Written, folder: string): Written {
     return typeof value === "object" && value !== null && isModulePath(String((value as Written).name)) ? inside(value, "name") : value;
   };
   const result: Written = { ...written };
-  for (const key of ["model", "out"]) if (key in result) result[key] = path(result[key]);
+  for (const key of ["model", "out", "chat_template", "tools"]) if (key in result) result[key] = path(result[key]);
   if (Array.isArray(result.loggers)) result.loggers = result.loggers.map((name: unknown) => (isModulePath(String(name)) ? path(name) : name));
   const { roles } = result;
   if (typeof roles === "object" && roles !== null) {

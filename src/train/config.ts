@@ -105,6 +105,10 @@ export const trainConfig = z.strictObject({
   out: z.string().min(1).describe("Folder of the run; it must be new or empty."),
   task: part.optional().describe("A task by name or by the path of a module; or give data."),
   data: dataOptions.optional().describe("Files with mapped columns; or give a task."),
+  chat_template: z.string().min(1).optional().describe("File of a chat template (Jinja) in place of the model's (models.md)."),
+  chat_template_kwargs: z.record(z.string(), json).optional().describe("Variables of the chat template, such as enable_thinking: false."),
+  tools: z.string().min(1).optional().describe("JSON file with a list of functions that the chat template names to the policy."),
+  system: z.string().min(1).optional().describe("A system message before conversations that begin without one."),
   profile: profile.optional().describe("Choose and weight the problems that are trained on by how often they are solved."),
   verifier: part.optional().describe("Verifier by name, or a reward of your own (rewards.md); needed with data, instead of the task's own with a task."),
   method: methods
@@ -144,6 +148,11 @@ export const trainConfig = z.strictObject({
   max_norm: z.number().gt(0).default(1).describe("Largest gradient norm; a longer gradient is scaled down to it."),
   temperature: temperature.describe("Temperature of training's answers, and of their log-probs."),
   max_tokens: count.optional().describe("Response budget in tokens; absent: the task's."),
+  stop: z
+    .array(z.string().min(1))
+    .min(1)
+    .optional()
+    .describe("Strings that end an answer, beside the end tokens: it ends with the token that completes one, in training and evaluation."),
   max_prompt_tokens: count.optional().describe("Longest prompt; absent: what the model's length leaves beside the response."),
   long_prompts: z.enum(["fail", "skip", "truncate"]).default("fail").describe("What becomes of longer prompts; truncate keeps their end."),
   unscored: z.enum(["drop-sample", "drop-group"]).default("drop-sample").describe("What an answer without a score takes with it."),

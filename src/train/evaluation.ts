@@ -20,6 +20,8 @@ export interface EvaluationParts {
   readonly environment?: EnvironmentHost;
   readonly tokenizer: Tokenizer;
   readonly maxTokens: number;
+  /** Strings that end an answer. */
+  readonly stop?: readonly string[];
   readonly config: TrainConfig["eval"];
 }
 
@@ -41,7 +43,7 @@ export async function measurePolicy(
   onProgress: (done: number, total: number) => void,
   signal?: AbortSignal,
 ): Promise<Evaluated> {
-  const { problems, verifier, judges, environment, tokenizer, maxTokens, config } = parts;
+  const { problems, verifier, judges, environment, tokenizer, maxTokens, stop, config } = parts;
   const { samples, temperature, greedy, seed } = config;
   const truncation = truncationOf(config);
   const evaluation = await evaluate(engine, {
@@ -56,6 +58,7 @@ export async function measurePolicy(
     greedy,
     ...(truncation && { truncation }),
     maxTokens,
+    ...(stop && { stop }),
     seed,
     ...(signal && { signal }),
     onProgress: ({ done, total }) => onProgress(done, total),

@@ -13,6 +13,7 @@ import { draw } from "../rollout/draw.js";
 import type { EnvironmentHost } from "../rollout/environment.js";
 import { drawEpisodes, episodeKeys } from "../rollout/episodes.js";
 import { Rounds } from "../rollout/rounds.js";
+import { withStopStrings } from "../rollout/stop-strings.js";
 import type { AnswerClasses } from "../verify/contract.js";
 import { refuseTruncated } from "./collect.js";
 import type { Ledger } from "./ledger.js";
@@ -90,7 +91,8 @@ export class StepLab implements Step {
     this.weights = ahead === undefined ? parts.engine.weights : pinned(parts.engine.weights, (ref) => this.pin(ref));
     this.tokenizer = parts.tokenizer;
     const options = ahead && { signal: ahead.signal };
-    const sample = coalesced((requests) => parts.engine.sample(requests, options));
+    const engineSample = withStopStrings((...call) => parts.engine.sample(...call), parts.tokenizer);
+    const sample = coalesced((requests) => engineSample(requests, options));
     this.shared = shared ?? { sample, memo: new Map(), proposed: [], drawn: [] };
   }
 

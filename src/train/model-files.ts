@@ -1,12 +1,12 @@
 /** The tokenizer of a policy, and its files beside saved weights. */
 import { createHash } from "node:crypto";
 import { createReadStream, existsSync, readdirSync } from "node:fs";
-import { copyFile } from "node:fs/promises";
+import { copyFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { saveAlphabet } from "../core/alphabet.js";
 import { ModelError } from "../core/errors.js";
 import type { Tokenizer } from "../core/tokenizer.js";
-import { hasTokenizer, loadTokenizer, type TokenizerOptions } from "../tokenizers/load.js";
+import { hasTokenizer, loadTokenizer, refuseTemplateOptions, type TokenizerOptions, templateFile } from "../tokenizers/load.js";
 
 /** Files of a model folder that are neither weights nor their configuration. */
 const besides = [
@@ -17,7 +17,7 @@ const besides = [
   "vocab.json",
   "merges.txt",
   "tokenizer.model",
-  "chat_template.jinja",
+  templateFile,
   "generation_config.json",
 ];
 
@@ -26,7 +26,10 @@ const besides = [
  * and disagree; a published model's own tokenizer writes any task's texts.
  */
 export async function tokenizerOf(folder: string, own: Tokenizer | undefined, options: TokenizerOptions = {}): Promise<Tokenizer> {
-  if (!hasTokenizer(folder) && own !== undefined) return own;
+  if (!hasTokenizer(folder) && own !== undefined) {
+    refuseTemplateOptions(folder, "it has the task's alphabet in place of a chat template", options);
+    return own;
+  }
   const found = await loadTokenizer(folder, options);
   if (own !== undefined && isAlphabet(found) && found.id !== own.id) {
     throw new ModelError({
@@ -40,9 +43,10 @@ export async function tokenizerOf(folder: string, own: Tokenizer | undefined, op
 
 const isAlphabet = ({ id }: Tokenizer): boolean => id.startsWith("alphabet:");
 
-/** Puts the tokenizer's files of a model folder (undefined: a new policy) beside weights that were saved from it. */
-export async function saveTokenizer(tokenizer: Tokenizer, model: string | undefined, folder: string): Promise<void> {
+/** Puts the tokenizer's files of a model folder (undefined: a new policy) beside weights that were saved from it; `template`: that in place of the folder's own. */
+export async function saveTokenizer(tokenizer: Tokenizer, model: string | undefined, folder: string, template?: string): Promise<void> {
   if (model !== undefined) for (const name of besides) if (existsSync(join(model, name))) await copyFile(join(model, name), join(folder, name));
+  if (template !== undefined) await writeFile(join(folder, templateFile), template);
   if (isAlphabet(tokenizer)) await saveAlphabet(tokenizer, folder);
 }
 

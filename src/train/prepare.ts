@@ -14,6 +14,8 @@ import { checkSettings } from "../methods/resolve.js";
 import { type EnvironmentHost, startHost } from "../rollout/environment.js";
 import type { Task } from "../tasks/contract.js";
 import { withPaths } from "../tasks/data-options.js";
+import { readChatOptions } from "../tokenizers/chat-options.js";
+import type { TokenizerOptions } from "../tokenizers/load.js";
 import { verifierFrom } from "../verify/catalogue.js";
 import { telling } from "../verify/faults.js";
 import { type JudgePool, startPool } from "../verify/pool.js";
@@ -46,6 +48,8 @@ export interface Plan {
   readonly config: Inputs["config"] & { readonly engine: EngineForm };
   /** Folder that the policy is read from: the configuration's, or that of a checkpoint. */
   readonly start: string;
+  /** What the configuration says of the chat template. */
+  readonly chat: TokenizerOptions;
   readonly inputs: Inputs;
   readonly cells: Cells;
   readonly stages: readonly RunStage[];
@@ -91,6 +95,7 @@ const drawingAhead: Method = { name: "overlap", needs: [{ for: "drawing batches 
 /** Reads a configuration and loads what it names. Throws before anything is started. */
 export async function plan(input: TrainConfigInput, given: Given, place = "train", from?: From, onProgress?: OnProgress): Promise<Plan> {
   const named = await absolute(parseTrainConfig(input, place));
+  const chat = readChatOptions(named, (option) => option);
   const here = (model: string): Promise<string> => localModel(model, { onProgress: (what) => onProgress?.({ kind: "await", what }) });
   // A run records the folder of the weights, so that it stays the same when the run that was named goes on.
   const read = from
@@ -126,13 +131,13 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
   }
   scheduleOf(config);
   for (const { resolved } of stages) checkSettings(resolved, settingsOf(config, []));
-  return { config, start, inputs, cells, stages, further, composed, methodFiles: files, roles };
+  return { config, start, chat, inputs, cells, stages, further, composed, methodFiles: files, roles };
 }
 
 /** Starts engine and verifiers, loads the policy and what roles the method needs, and checks each against the others. */
 export async function prepare(planned: Plan, given: Given, onProgress: OnProgress): Promise<Prepared> {
-  const { config, start, inputs, stages, composed, methodFiles, roles } = planned;
-  const tokenizer = await tokenizerOf(start, inputs.tokenizer);
+  const { config, start, chat, inputs, stages, composed, methodFiles, roles } = planned;
+  const tokenizer = await tokenizerOf(start, inputs.tokenizer, chat);
   const closing: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
     for (const act of closing.splice(0).reverse()) await act();
@@ -216,8 +221,17 @@ function longestPrompt({ problems, config }: Inputs, tokenizer: Tokenizer): numb
 }
 
 function settingsOf(config: Inputs["config"], eosIds: readonly number[]): Settings {
-  const { group, problems, temperature, max_tokens: maxTokens, minibatches, epochs, overlap } = config;
-  return { group, problems, temperature, maxTokens, stop: { ids: eosIds }, evaluateEvery: config.eval.every, updates: minibatches * epochs, overlap };
+  const { group, problems, temperature, max_tokens: maxTokens, minibatches, epochs, overlap, stop: strings } = config;
+  return {
+    group,
+    problems,
+    temperature,
+    maxTokens,
+    stop: { ids: eosIds, ...(strings && { strings }) },
+    evaluateEvery: config.eval.every,
+    updates: minibatches * epochs,
+    overlap,
+  };
 }
 
 async function withRoleFolders(roles: TrainConfig["roles"], folder: (model: string, role: string) => string | Promise<string>): Promise<TrainConfig["roles"]> {
@@ -241,6 +255,8 @@ async function absolute(config: TrainConfig): Promise<TrainConfig> {
     ...config,
     model: modelPath(config.model),
     out: resolvePath(config.out),
+    ...(config.chat_template === undefined ? {} : { chat_template: whole(config.chat_template) }),
+    ...(config.tools === undefined ? {} : { tools: whole(config.tools) }),
     loggers: config.loggers.map((name) => (isModulePath(name) ? resolvePath(name) : name)),
     roles: await withRoleFolders(config.roles, modelPath),
     ...(config.data === undefined ? {} : { data: withPaths(config.data, whole) }),

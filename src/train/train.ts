@@ -208,6 +208,7 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
               ...(environment && evaluation.conversational && { environment }),
               tokenizer,
               maxTokens: config.max_tokens,
+              ...(config.stop && { stop: config.stop }),
               config: config.eval,
             },
             onProgress,
@@ -244,7 +245,7 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
     learning: ["role:policy", ...prepared.roles.others.filter(({ trainable }) => trainable).map(({ name }) => `role:${name}` as const)],
     followRoles: (step) => followRoles(engine, prepared.roles, step),
     ...(saveRoles ? { saveRoles } : {}),
-    saveTokenizer: (folder) => saveTokenizer(tokenizer, prepared.start, folder),
+    saveTokenizer: (folder) => saveTokenizer(tokenizer, prepared.start, folder, prepared.chat.template),
     ...(hooks.signal ? { signal: hooks.signal } : {}),
   };
 }

@@ -34,7 +34,10 @@ export function refuseUnlessSame(folder: string, run: Pick<RunMeta, "data" | "pr
     if (changed.length === 0) continue;
     throw new RunError({
       place: folder,
-      cause: `the program of its ${what} has changed since it began (${changed.join(", ")}), so answers would be judged otherwise than before`,
+      cause:
+        what === "prompts"
+          ? `a file of its prompts has changed since it began (${changed.join(", ")}), so the policy would be asked otherwise than before`
+          : `the program of its ${what} has changed since it began (${changed.join(", ")}), so answers would be judged otherwise than before`,
       mend: "put it back as it was, or start a new run",
       data: { what, changed },
     });
