@@ -1,6 +1,7 @@
-/** Writes docs/methods.md, docs/reproductions.md, and the table of options in docs/configuration.md. */
+/** Writes docs/methods.md, docs/reproductions.md, recipes/README.md, and the table of options in docs/configuration.md. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { recipesFolder, recipesPage } from "../proofs/lib/recipes.js";
 import { optionsTable } from "../src/core/option-table.js";
 import { builtInMethods } from "../src/methods/catalogue.js";
 import { methodsPage } from "../src/methods/doc.js";
@@ -12,6 +13,7 @@ import { repository } from "./paths.js";
 const page = (name: string): string => join(repository, "docs", name);
 
 writeFileSync(page("methods.md"), methodsPage(await builtInMethods()));
+writeFileSync(join(recipesFolder, "README.md"), recipesPage());
 writeFileSync(page("reproductions.md"), reproductionsPage(records()));
 
 const configuration = readFileSync(page("configuration.md"), "utf8");
