@@ -10,6 +10,7 @@ import { modelHelp } from "../train/model-name.js";
 import { verifierId } from "../verify/contract.js";
 import { telling } from "../verify/faults.js";
 import { startPool } from "../verify/pool.js";
+import { withChatOfRun } from "./chat-flags.js";
 import { wholeNumbers } from "./flags.js";
 import { type DecoderFlags, decoderOptions, measure, truncationOf } from "./measure.js";
 import { print, table } from "./output.js";
@@ -43,9 +44,12 @@ Examples:
   $ touchstone eval my-model --task chain --n 16 --k 1,4,16 --store samples
   $ touchstone eval my-model --task chain --temperature 0.7 --top-p 0.95
   $ touchstone eval --store samples --k 2,8
-  $ touchstone eval my-model --data test.jsonl --verifier number --json`,
+  $ touchstone eval HuggingFaceTB/SmolLM2-135M-Instruct --data test.jsonl --prompt-column question --verifier number --system "Be brief."
+  $ touchstone eval my-model --data test.jsonl --verifier number --stop "</answer>" --json`,
     )
-    .action((model: string | undefined, flags: EvalFlags) => (model === undefined ? fromStore(flags) : fromModel(model, withProblemsOfRun(model, flags))));
+    .action((model: string | undefined, flags: EvalFlags) =>
+      model === undefined ? fromStore(flags) : fromModel(model, withChatOfRun(model, withProblemsOfRun(model, flags))),
+    );
 }
 
 async function fromModel(model: string, flags: EvalFlags): Promise<void> {
@@ -94,6 +98,13 @@ const drawing: readonly (readonly [keyof EvalFlags, string])[] = [
   ["topP", "--top-p"],
   ["minP", "--min-p"],
   ["maxTokens", "--max-tokens"],
+  ["stop", "--stop"],
+  ["chatTemplate", "--chat-template"],
+  ["chatTemplateKwargs", "--chat-template-kwargs"],
+  ["tools", "--tools"],
+  ["system", "--system"],
+  ["promptColumn", "--prompt-column"],
+  ["answerColumn", "--answer-column"],
   ["threads", "--threads"],
 ];
 
@@ -187,6 +198,7 @@ function reportText(conditions: StoreConditions, metrics: Metrics, warnings: rea
   const { samples, scored, unscored, verdicts, reasons, stops, tokens } = metrics;
   const rules = Object.entries(decoder.truncation ?? {}).map(([rule, value]) => `, ${words[rule as keyof typeof words]} ${value}`);
   const drawn = decoder.greedy ? "greedy" : `temperature ${decoder.temperature}${rules.join("")}`;
+  const ends = decoder.stop ? `, ended by ${decoder.stop.map((text) => JSON.stringify(text)).join(" or ")}` : "";
   const listed = Object.entries(reasons).map(([reason, count]) => `${reason} ${count}`);
   const partial = verdicts.partial > 0 ? `, ${verdicts.partial} partial` : "";
   return [
@@ -194,7 +206,7 @@ function reportText(conditions: StoreConditions, metrics: Metrics, warnings: rea
       ["model", model],
       ["problems", `${metrics.problems}${task ? ` of ${task.name}, split ${task.split}` : ""}`],
       ["verifier", verifierId(verifier)],
-      ["decoder", `${drawn}, at most ${decoder.maxTokens} tokens, seed ${seed}`],
+      ["decoder", `${drawn}, at most ${decoder.maxTokens} tokens${ends}, seed ${seed}`],
     ]),
     "",
     ...table([["metric", "value", "95 % interval", "by", "k", "n", "problems"], ...metrics.estimates.map(row)], [1, 4, 5, 6]),

@@ -16,6 +16,12 @@ export function someText(flag: string): (text: string) => string {
   };
 }
 
+/** Texts of a flag that may be repeated. */
+export function someTexts(flag: string): (text: string, before?: string[]) => string[] {
+  const read = someText(flag);
+  return (text, before = []) => [...before, read(text)];
+}
+
 /** A whole number of at least `least`. */
 export function wholeNumber(flag: string, least: number): (text: string) => number {
   return (text) => {

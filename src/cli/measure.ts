@@ -5,6 +5,7 @@ import { type Problem, plainContext } from "../core/problem.js";
 import type { Truncation } from "../core/trajectory.js";
 import { type Evaluation, evaluate, evaluationPurpose } from "../evaluate/evaluate.js";
 import type { StoreConditions } from "../evaluate/store.js";
+import { type ChatFlags, chatOptions, type StopFlags, stopOption } from "./chat-flags.js";
 import { positiveNumber, share, wholeNumber } from "./flags.js";
 import type { Posed } from "./problems.js";
 import { openSession } from "./session.js";
@@ -15,7 +16,7 @@ export interface TruncationFlags {
   readonly minP?: number;
 }
 
-export interface DecoderFlags extends TruncationFlags {
+export interface DecoderFlags extends TruncationFlags, ChatFlags, StopFlags {
   readonly n?: number;
   readonly temperature?: number;
   readonly greedy?: true;
@@ -35,12 +36,13 @@ export function truncationOptions(command: Command): Command {
 
 /** Adds the flags of drawing and judging. */
 export function decoderOptions(command: Command): Command {
-  return truncationOptions(
+  const decoder = truncationOptions(
     command
       .option("--n <count>", "samples a problem", wholeNumber("--n", 1))
       .option("--temperature <number>", "of the distribution drawn from (default: 1)", positiveNumber("--temperature"))
       .option("--greedy", "the most likely token each time instead of a draw"),
-  )
+  );
+  return stopOption(chatOptions(decoder))
     .option("--max-tokens <count>", "budget of a response (default: the task's, else 256)", wholeNumber("--max-tokens", 1))
     .option("--seed <number>", "chooses problems, samples and resamplings (default: 0)", wholeNumber("--seed", 0))
     .option("--threads <count>", "threads of one engine process (default: what suits the model's size)", wholeNumber("--threads", 1))
@@ -65,6 +67,8 @@ export interface MeasureOptions {
   readonly flags: DecoderFlags;
   readonly truncation?: Truncation | undefined;
   readonly k: readonly number[];
+  /** Keep the log-prob of each token. */
+  readonly logprobs?: boolean;
   readonly silent: boolean;
 }
 
@@ -86,13 +90,12 @@ export function truncationOf({ topK, topP, minP, greedy }: TruncationFlags & Pic
 }
 
 /** Loads the model, draws samples for the problems and lets them be judged, with a progress line on stderr. */
-export async function measure({ model: text, posed, flags, truncation, k, silent }: MeasureOptions): Promise<Measured> {
-  const { n = 1, temperature = 1, greedy = false, seed = 0 } = flags;
+export async function measure({ model: text, posed, flags, truncation, k, logprobs, silent }: MeasureOptions): Promise<Measured> {
+  const { n = 1, temperature = 1, greedy = false, seed = 0, stop } = flags;
   const { problems, verifier, task } = posed;
   const line = { label: "sampling", total: problems.length * n, silent };
-  const { model, tokenizer, maxTokens, engine, pool, environment, progress, close } = await openSession({ model: text, posed, flags, line });
+  const { model, tokenizer, contextOf, maxTokens, engine, pool, environment, progress, close } = await openSession({ model: text, posed, flags, line });
   try {
-    const contextOf = ({ prompt }: Problem): Int32Array => tokenizer.render(prompt, { addGenerationPrompt: true });
     const started = performance.now();
     const evaluation = await evaluate(engine, {
       weights: { role: "policy" },
@@ -108,6 +111,8 @@ export async function measure({ model: text, posed, flags, truncation, k, silent
       greedy,
       ...(truncation && { truncation }),
       maxTokens,
+      ...(stop && { stop }),
+      ...(logprobs && { logprobs }),
       seed,
       onProgress: ({ done, accepted, scored }) => progress.at(done, scored === 0 ? "" : `accepted ${((100 * accepted) / scored).toFixed(1)} %`),
     });
@@ -118,7 +123,7 @@ export async function measure({ model: text, posed, flags, truncation, k, silent
       tokenizer: tokenizer.id,
       ...(task && { task }),
       verifier,
-      decoder: { n, temperature, greedy, maxTokens, ...(truncation && { truncation }) },
+      decoder: { n, temperature, greedy, maxTokens, ...(stop && { stop: [...stop] }), ...(truncation && { truncation }) },
       seed,
       purpose: evaluationPurpose,
       engine: { name: engine.info.name, ...engine.info.fingerprint },

@@ -11,21 +11,24 @@ import { posedBy, type Split, splits, type Task } from "../tasks/contract.js";
 import { dataTask } from "../tasks/data.js";
 import { dataOptions } from "../tasks/data-options.js";
 import { type Part, partOf } from "../train/config.js";
-import { isHubModel } from "../train/local-model.js";
-import { namedModel } from "../train/model-name.js";
 import { namedVerifier, verifierNames } from "../verify/catalogue.js";
 import type { Verifier } from "../verify/contract.js";
 import { verifierOf } from "../verify/simple.js";
 import type { VerifierSource } from "../verify/source.js";
-import { jsonObject, wholeNumber } from "./flags.js";
+import { jsonObject, someText, wholeNumber } from "./flags.js";
 import { Progress } from "./progress.js";
+import { runOf } from "./run-of.js";
 
 export interface ProblemFlags {
   readonly task?: string;
   readonly taskOptions?: { readonly [name: string]: Json };
   readonly data?: string;
   readonly dataOptions?: { readonly [name: string]: Json };
+  readonly promptColumn?: string;
+  readonly answerColumn?: string;
   readonly prompt?: readonly string[];
+  /** --prompt is a user message, and not the text as the model sees it. */
+  readonly chat?: true;
   readonly answer?: string;
   readonly split?: Split;
   readonly nProblems?: number;
@@ -44,6 +47,8 @@ export interface Posed {
   /** Absent for prompts. */
   readonly task?: { readonly name: string; readonly id: string; readonly split: Split };
   readonly maxTokens?: number;
+  /** Prompts are taken as they are, without the chat template. */
+  readonly raw?: boolean;
   readonly notes: readonly string[];
 }
 
@@ -53,7 +58,9 @@ export function problemOptions(command: Command): Command {
     .option("--task <name>", "task by name (chain, add, pair, calculator, guess), or path of a module that exports one")
     .option("--task-options <json>", "options of the task", jsonObject("--task-options"))
     .option("--data <file>", "JSONL or Parquet file, or data folder, with a prompt and an answer a row; needs --verifier")
-    .option("--data-options <json>", "columns and the like (prompt_column, answer_column, system, split, where, bad_rows)", jsonObject("--data-options"))
+    .option("--prompt-column <name>", "its column of prompts (default: prompt)", someText("--prompt-column"))
+    .option("--answer-column <name>", "its column of answers (default: answer)", someText("--answer-column"))
+    .option("--data-options <json>", "more of it (key_column, system, split, where, bad_rows)", jsonObject("--data-options"))
     .addOption(new Option("--split <name>", "split of the task or file (default: eval)").choices(splits))
     .option("--n-problems <count>", "how many problems", wholeNumber("--n-problems", 1))
     .option(
@@ -66,10 +73,9 @@ export function problemOptions(command: Command): Command {
 /** The flags with the problems and the verifier of the run that `model` names, where the flags name none themselves. */
 export function withProblemsOfRun<F extends ProblemFlags>(model: string, flags: F): F {
   if (flags.task !== undefined || flags.data !== undefined || flags.prompt !== undefined) return flags;
-  // A GGUF file or a hub id is no run, and has yet to become a folder.
-  const { run } = model.endsWith(".gguf") || isHubModel(model) ? {} : namedModel(model);
+  const run = runOf(model);
   if (run === undefined) return flags;
-  const { task, data, verifier } = run.reader.run.config as {
+  const { task, data, verifier } = run.config as {
     readonly task?: Part;
     readonly data?: { readonly [name: string]: Json };
     readonly verifier?: Part;
@@ -106,11 +112,17 @@ export async function posedProblems(flags: ProblemFlags, seed: number, count: nu
     if (value !== undefined) throw new ConfigError({ place: `option ${flag}`, cause: `it goes with ${needed}, not with ${named[0]}`, mend: "leave it out" });
   };
   if (flags.task === undefined) unused("--task-options", flags.taskOptions, "--task");
-  if (flags.data === undefined) unused("--data-options", flags.dataOptions, "--data");
-  if (flags.prompt === undefined) unused("--answer", flags.answer, "--prompt");
-  else for (const [flag, value] of [["--split", flags.split] as const, ["--n-problems", flags.nProblems] as const]) unused(flag, value, "--task or --data");
+  if (flags.data === undefined) {
+    unused("--data-options", flags.dataOptions, "--data");
+    unused("--prompt-column", flags.promptColumn, "--data");
+    unused("--answer-column", flags.answerColumn, "--data");
+  }
+  if (flags.prompt === undefined) {
+    unused("--answer", flags.answer, "--prompt");
+    unused("--chat", flags.chat, "--prompt");
+  } else for (const [flag, value] of [["--split", flags.split] as const, ["--n-problems", flags.nProblems] as const]) unused(flag, value, "--task or --data");
   const chosen = await chosenVerifier(flags);
-  if (flags.prompt !== undefined) return fromPrompts(flags.prompt, flags.answer, chosen);
+  if (flags.prompt !== undefined) return { ...fromPrompts(flags.prompt, flags.answer, chosen), raw: flags.chat !== true };
   if (flags.task !== undefined) {
     const { task, source } = await namedTask(flags.task, flags.taskOptions, ".", "option --task");
     const environment = task.environment && { environment: { environment: task.environment, source } };
@@ -125,9 +137,13 @@ export async function posedProblems(flags: ProblemFlags, seed: number, count: nu
   }
   // The whole file unless a share of it was held out.
   const share = flags.dataOptions?.eval_split === undefined ? { eval_share: 1 } : {};
-  const options = parseOptions(dataOptions, { ...share, ...flags.dataOptions, file: flags.data }, "option --data-options");
+  const options = parseOptions(dataOptions, { ...share, ...flags.dataOptions, ...columnsOf(flags), file: flags.data }, "option --data-options");
   const { task, notes } = await dataTask(options, chosen.verifier, { split: folderSplit, place: "option --data-options" });
   return { ...(await fromTask(task, flags, seed, count)), ...chosen, notes };
+}
+
+function columnsOf({ promptColumn, answerColumn }: ProblemFlags): { readonly [name: string]: string } {
+  return { ...(promptColumn !== undefined && { prompt_column: promptColumn }), ...(answerColumn !== undefined && { answer_column: answerColumn }) };
 }
 
 async function fromTask(

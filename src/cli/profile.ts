@@ -3,20 +3,21 @@ import { appendFileSync, existsSync, mkdirSync, renameSync, writeFileSync } from
 import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { ConfigError, RunError } from "../core/errors.js";
-import { canonicalJson, type Json } from "../core/json.js";
+import { canonicalJson, hashJson, type Json } from "../core/json.js";
 import { refuseUnlessWritable } from "../core/writable.js";
 import { evaluate } from "../evaluate/evaluate.js";
 import { type ProfileHead, type ProfileLine, problemsHash, profileLines, profileText, profileVersion, readProfile } from "../evaluate/profile.js";
 import { hashModel } from "../train/model-files.js";
 import { modelHelp } from "../train/model-name.js";
 import { verifierId } from "../verify/contract.js";
+import { type ChatFlags, chatOf, chatOptions, type StopFlags, stopOption, withChatOfRun } from "./chat-flags.js";
 import { positiveNumber, wholeNumber } from "./flags.js";
 import { type TruncationFlags, truncationOf, truncationOptions } from "./measure.js";
 import { print, table } from "./output.js";
 import { type Posed, type ProblemFlags, posedProblems, problemOptions } from "./problems.js";
 import { openSession, type Session } from "./session.js";
 
-interface ProfileFlags extends ProblemFlags, TruncationFlags {
+interface ProfileFlags extends ProblemFlags, TruncationFlags, ChatFlags, StopFlags {
   readonly model: string;
   readonly k: number;
   readonly temperature: number;
@@ -37,12 +38,13 @@ const ofTask = 1000;
 
 export function define(command: Command): void {
   command.usage("[DATA] --model MODEL [options]").argument("[data]", "JSONL or Parquet file, or data folder; the same as --data");
-  truncationOptions(
+  const decoder = truncationOptions(
     problemOptions(command)
       .requiredOption("--model <model>", modelHelp)
       .option("--k <count>", "answers a problem", wholeNumber("--k", 1), 8)
       .option("--temperature <number>", "of the distribution drawn from", positiveNumber("--temperature"), 1),
-  )
+  );
+  stopOption(chatOptions(decoder))
     .option("--max-tokens <count>", "budget of a response (default: the task's, else 256)", wholeNumber("--max-tokens", 1))
     .option("--seed <number>", "chooses problems and answers", wholeNumber("--seed", 0), 0)
     .option("--threads <count>", "threads of one engine process (default: what suits the model's size)", wholeNumber("--threads", 1))
@@ -60,6 +62,7 @@ Training takes it with --profile, and --set profile.min_pass, profile.max_pass a
 
 Examples:
   $ touchstone profile problems.jsonl --model my-model --verifier number --k 8 --out profile.jsonl
+  $ touchstone profile problems.jsonl --model my-model.gguf --prompt-column question --verifier number --system "Be brief."
   $ touchstone profile --model runs/first@best --task chain --k 4
   $ touchstone train --model my-model --data problems.jsonl --verifier number --profile profile.jsonl --set profile.max_pass=0.9 …`,
     )
@@ -70,7 +73,7 @@ async function profile(data: string | undefined, given: ProfileFlags): Promise<v
   if (data !== undefined && given.data !== undefined && data !== given.data) {
     throw new ConfigError({ place: "option --data", cause: `${data} is named too`, mend: "name one file" });
   }
-  const flags = withSplit(data === undefined ? given : { ...given, data });
+  const flags = withChatOfRun(given.model, withSplit(data === undefined ? given : { ...given, data }));
   const { out, seed, k, json } = flags;
   refuseUnlessNew(out);
   const posed = await posedProblems(flags, seed, flags.task === undefined ? Number.MAX_SAFE_INTEGER : ofTask);
@@ -106,8 +109,9 @@ function refuseUnlessNew(out: string): void {
 /** Asks the problems that are not in the file yet, some at a time; each answer depends on its problem and the seed alone. */
 async function profiled(session: Session, posed: Posed, flags: ProfileFlags): Promise<readonly ProfileLine[]> {
   const { engine, pool, environment, tokenizer, maxTokens, model, progress } = session;
-  const { k, temperature, seed, out } = flags;
+  const { k, temperature, seed, out, stop } = flags;
   const { problems, verifier, task } = posed;
+  const { place: _, ...chat } = chatOf(flags);
   const truncation = truncationOf(flags);
   const head: ProfileHead = {
     touchstone_profile: profileVersion,
@@ -120,6 +124,8 @@ async function profiled(session: Session, posed: Posed, flags: ProfileFlags): Pr
     temperature,
     ...(truncation && { truncation }),
     max_tokens: maxTokens,
+    ...(stop && { stop: [...stop] }),
+    ...(Object.keys(chat).length > 0 && { chat: hashJson(chat as Json) }),
     seed,
     problems: problems.length,
     problems_sha256: problemsHash(problems),
@@ -146,6 +152,7 @@ async function profiled(session: Session, posed: Posed, flags: ProfileFlags): Pr
       temperature,
       ...(truncation && { truncation }),
       maxTokens,
+      ...(stop && { stop }),
       seed,
       purpose,
       onProgress: ({ done, accepted, scored }) => progress.at(first * k + done, note(sums.accepted + accepted, sums.scored + scored)),

@@ -38,7 +38,7 @@ describe("rejection sampling", () => {
       .split("\n")
       .map((line) => JSON.parse(line));
     const tokenizer = chain().tokenizer!;
-    for (const { problem, context, ids, text, tokenizer: id } of lines) {
+    for (const { problem, prompt_ids: context, ids, text, tokenizer: id } of lines) {
       expect(id).toBe(tokenizer.id);
       expect(context).toEqual([...tokenizer.render(problem.prompt, { addGenerationPrompt: true })]);
       expect(tokenizer.decode(ids)).toBe(text);

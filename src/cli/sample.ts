@@ -13,6 +13,7 @@ import { refuseUnlessWritable } from "../core/writable.js";
 import { type EvaluatedSample, publicProblem } from "../evaluate/samples.js";
 import { type StoreConditions, sampleJson } from "../evaluate/store.js";
 import { modelHelp } from "../train/model-name.js";
+import { withChatOfRun } from "./chat-flags.js";
 import { type DecoderFlags, decoderOptions, measure, truncationOf } from "./measure.js";
 import { colours, print } from "./output.js";
 import { type ProblemFlags, posedProblems, problemOptions, withProblemsOfRun } from "./problems.js";
@@ -25,7 +26,11 @@ interface SampleFlags extends ProblemFlags, DecoderFlags {
 export function define(command: Command): void {
   command.usage("MODEL [options]").argument("<model>", modelHelp);
   command
-    .option("--prompt <text>", "a user message; may be given several times", (text: string, before: readonly string[] = []) => [...before, text])
+    .option("--prompt <text>", "a text to go on with, just as the model sees it; may be repeated", (text: string, before: readonly string[] = []) => [
+      ...before,
+      text,
+    ])
+    .option("--chat", "put --prompt into the chat template, as a user message")
     .option("--answer <text>", "reference answer of --prompt, for --verifier");
   decoderOptions(problemOptions(command))
     .option("--out <file>", "write one JSON object a response to a file")
@@ -33,18 +38,24 @@ export function define(command: Command): void {
     .addHelpText(
       "after",
       `
-Of a task one problem is posed, of a data file all, unless --n-problems says otherwise. An object has the problem with its
-reference, its context and the response as token ids, the response as text, its log-prob (under what was drawn from, and raw: of the whole
-distribution at temperature 1), why it stopped, its verdict, and the decoder. Rules of a restricted draw act in the order --top-k, --top-p, --min-p.
+Of a task one problem is posed, of a data file all, unless --n-problems says otherwise. An object has the prompt and the
+response as token ids (prompt_ids, ids), the log-prob of each token under what was drawn from (logprobs) and their sum (logp;
+rawLogp: of the whole distribution at temperature 1), the response as text, why it stopped (stop: eos, stop, length), the
+problem with its reference, the verdict, and the decoder. A stop string is part of the response that it ends. Rules of a
+restricted draw act in the order --top-k, --top-p, --min-p. In --prompt without --chat the names of special tokens are these
+tokens. What a run was trained with (--chat-template-kwargs, --tools, --system, --stop) is taken of it unless given here.
 
 Examples:
   $ touchstone sample runs/first@best --task chain --n 3
-  $ touchstone sample my-model --prompt "7+5*2=" --temperature 0.7 --top-p 0.95
-  $ touchstone sample my-model --prompt "7+5=" --answer 12 --verifier number
+  $ touchstone sample my-model --prompt "The capital of France is" --greedy --max-tokens 32 --json
+  $ touchstone sample my-model --prompt "How much is 7 + 5?" --chat --system "Be brief." --temperature 0.7 --top-p 0.95
+  $ touchstone sample my-model --prompt $'Q: 7+5\nA:' --stop $'\nQ:' --answer 12 --verifier number
   $ touchstone sample my-model --data test.jsonl --verifier number --n 8 --out rollouts.jsonl
   $ touchstone sft --rollouts rollouts.jsonl --accepted --model my-model --steps 100 --lr 1e-4 --out better`,
     )
-    .action((model: string, flags: SampleFlags) => sample(model, withProblemsOfRun(model, flags)));
+    .action((model: string, flags: SampleFlags) =>
+      sample(model, withChatOfRun(model, withProblemsOfRun(model, flags), flags.prompt !== undefined && !flags.chat)),
+    );
 }
 
 async function sample(model: string, flags: SampleFlags): Promise<void> {
@@ -55,7 +66,15 @@ async function sample(model: string, flags: SampleFlags): Promise<void> {
   const truncation = truncationOf(flags);
   if (out !== undefined) refuseUnlessFile(out);
   const posed = await posedProblems(flags, flags.seed ?? 0, flags.task === undefined ? Number.MAX_SAFE_INTEGER : 1);
-  const { evaluation, conditions, contextOf } = await measure({ model, posed, flags, truncation, k: [1], silent: json === true });
+  const { evaluation, conditions, contextOf } = await measure({
+    model,
+    posed,
+    flags,
+    truncation,
+    k: [1],
+    logprobs: json === true || out !== undefined,
+    silent: json === true,
+  });
   for (const line of posed.notes) process.stderr.write(`note: ${line}\n`);
   const problems = new Map(posed.problems.map((problem) => [problem.key, problem]));
   const { samples, metrics } = evaluation;
@@ -67,7 +86,7 @@ async function sample(model: string, flags: SampleFlags): Promise<void> {
   } else print(rolloutsText(posed.problems, samples).join("\n"));
 }
 
-/** With the tokenizer and the context as token ids, so that it can be learnt as it was sampled, and how it was drawn. */
+/** With the tokenizer and the prompt as token ids, so that it can be learnt as it was sampled, and how it was drawn. */
 function rolloutJson(
   problem: Problem,
   sample: EvaluatedSample,
@@ -75,7 +94,13 @@ function rolloutJson(
   contextOf: (problem: Problem) => Int32Array,
 ): Json {
   const own = sampleJson(sample) as { [key: string]: Json };
-  return { ...own, problem: publicProblem(problem) as unknown as Json, tokenizer, context: [...contextOf(problem)], decoder: decoder as unknown as Json };
+  return {
+    prompt_ids: [...contextOf(problem)],
+    ...own,
+    problem: publicProblem(problem) as unknown as Json,
+    tokenizer,
+    decoder: decoder as unknown as Json,
+  };
 }
 
 /** A file that could not be written would be told after all the samples were drawn. */

@@ -6,13 +6,14 @@ import { inspectFolder } from "../engine/onnx/folder.js";
 import { parameterCount } from "../engine/onnx/params.js";
 import { startLocal, startOnnx } from "../engine/onnx/start.js";
 import { type EnvironmentHost, startHost } from "../rollout/environment.js";
-import { loadTokenizer } from "../tokenizers/load.js";
+import { loadTokenizer, refuseTemplateOptions } from "../tokenizers/load.js";
 import { renderContexts } from "../train/contexts.js";
 import { localModel } from "../train/local-model.js";
 import { type NamedModel, namedModel } from "../train/model-name.js";
 import { telling } from "../verify/faults.js";
 import { type JudgePool, startPool } from "../verify/pool.js";
 import { refuseUnlessTotal } from "../verify/probe.js";
+import { type ChatFlags, chatOf } from "./chat-flags.js";
 import type { DecoderFlags } from "./measure.js";
 import type { Posed } from "./problems.js";
 import { Progress, type ProgressOptions } from "./progress.js";
@@ -20,6 +21,8 @@ import { Progress, type ProgressOptions } from "./progress.js";
 export interface Session {
   readonly model: NamedModel;
   readonly tokenizer: Tokenizer;
+  /** The token ids that a problem is asked under. */
+  readonly contextOf: (problem: Problem) => Int32Array;
   /** Response budget in tokens. */
   readonly maxTokens: number;
   readonly engine: Engine;
@@ -35,7 +38,7 @@ export interface Session {
 export interface SessionOptions {
   readonly model: string;
   readonly posed: Posed;
-  readonly flags: Pick<DecoderFlags, "maxTokens" | "threads" | "verifierWorkers">;
+  readonly flags: Pick<DecoderFlags, "maxTokens" | "threads" | "verifierWorkers"> & ChatFlags;
   /** The progress line; it is made once all is checked that can be refused. */
   readonly line: ProgressOptions;
 }
@@ -47,13 +50,17 @@ const defaultBudget = 256;
 export async function openSession({ model: text, posed, flags, line }: SessionOptions): Promise<Session> {
   const { threads, verifierWorkers = 1 } = flags;
   const model = namedModel(await localModel(text, { onProgress: (what) => line.silent || process.stderr.write(`Waiting for ${what}\n`) }));
-  const tokenizer = await loadTokenizer(model.folder);
+  const chat = chatOf(flags);
+  if (posed.raw) refuseTemplateOptions("of --prompt", "the text is taken as it is without --chat", chat);
+  const tokenizer = await loadTokenizer(model.folder, chat);
   const { problems, verifier, source } = posed;
   // What the model cannot take is refused before an engine is started.
   const config = await inspectFolder(model.folder);
   const { vocabulary, maxPositions } = config;
   const budget = flags.maxTokens ?? posed.maxTokens;
-  const { contexts } = renderContexts(problems, tokenizer, { vocabulary, maxTokens: maxPositions }, { max_tokens: budget ?? 1 });
+  const contextOf = ({ prompt }: Problem): Int32Array =>
+    posed.raw ? tokenizer.raw(prompt[0]?.content ?? "") : tokenizer.render(prompt, { addGenerationPrompt: true });
+  const { contexts } = renderContexts(problems, tokenizer, { vocabulary, maxTokens: maxPositions }, { max_tokens: budget ?? 1 }, contextOf);
   const longest = [...contexts.values()].reduce((most, { ids }) => Math.max(most, ids.length), 0);
   const maxTokens = budget ?? Math.max(1, Math.min(defaultBudget, maxPositions - longest));
   const progress = new Progress(line);
@@ -76,7 +83,7 @@ export async function openSession({ model: text, posed, flags, line }: SessionOp
     progress.waitFor("the model");
     await engine.weights.load({ role: "policy", source: { from: "folder", path: model.folder }, trainable: false });
     progress.waitFor("samples");
-    return { model, tokenizer, maxTokens, engine, pool, ...(environment && { environment }), progress, close };
+    return { model, tokenizer, contextOf, maxTokens, engine, pool, ...(environment && { environment }), progress, close };
   } catch (error) {
     await close();
     throw error;

@@ -48,7 +48,7 @@ describe("touchstone sft", () => {
     expect(result.steps).toBe(60);
     expect(result.loss).toBeLessThan(0.3 * result.first_loss);
     expect(await readdir(at("new"))).toEqual(expect.arrayContaining(["config.json", "model.safetensors", "touchstone_tokenizer.json"]));
-    const sampled = await touchstone("sample", at("new"), "--prompt", "aab", "--greedy", "--max-tokens", "8", "--json");
+    const sampled = await touchstone("sample", at("new"), "--prompt", "aab", "--chat", "--greedy", "--max-tokens", "8", "--json");
     expect(sampled.code, sampled.err).toBe(0);
     expect(sampled.out).toContain('"text":"baa"');
     const more = await touchstone(

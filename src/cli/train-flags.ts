@@ -6,12 +6,14 @@ import type { Json } from "../core/json.js";
 import { fallbackName } from "../methods/fallback.js";
 import { readConfigFile, type Written } from "../train/config-file.js";
 import { loggerNames } from "../train/loggers/catalogue.js";
+import { modelHelp } from "../train/model-name.js";
 import { verifierNames } from "../verify/catalogue.js";
-import { jsonObject, numberFromZero, positiveNumber, share, someText, wholeNumber } from "./flags.js";
+import { type ChatFlags, chatOptions, type StopFlags, stopOption } from "./chat-flags.js";
+import { jsonObject, numberFromZero, positiveNumber, share, someText, someTexts, wholeNumber } from "./flags.js";
 
 type Options = { readonly [name: string]: Json };
 
-export interface TrainFlags {
+export interface TrainFlags extends ChatFlags, StopFlags {
   readonly config?: string;
   readonly model?: string;
   readonly out?: string;
@@ -57,9 +59,9 @@ export interface TrainFlags {
 export function trainOptions(command: Command): Command {
   // Known, so that they are refused with the reason.
   for (const flag of ["--top-p <share>", "--top-k <count>", "--min-p <share>"]) command.addOption(new Option(flag).hideHelp());
-  return command
+  command
     .option("--config <file>", "options from a .yaml, .json or .ts file; flags go over them", someText("--config"))
-    .option("--model <folder>", "the policy to start from")
+    .option("--model <model>", `the policy to start from: ${modelHelp}`)
     .option("--out <folder>", "folder of the run; new or empty")
     .option("--task <name>", "task by name (chain, add, pair, calculator, guess), or path of a module that exports one")
     .option("--task-options <json>", "options of the task", jsonObject("--task-options"))
@@ -87,7 +89,8 @@ export function trainOptions(command: Command): Command {
     .option("--lr <rate>", "peak learning rate (default: 1e-5)", numberFromZero("--lr"))
     .addOption(new Option("--schedule <kind>", "how the rate goes on (default: constant)").choices(["constant", "linear", "cosine"]))
     .option("--temperature <number>", "of training's answers (default: 1)", positiveNumber("--temperature"))
-    .option("--max-tokens <count>", "budget of a response (default: the task's)", wholeNumber("--max-tokens", 1))
+    .option("--max-tokens <count>", "budget of a response (default: the task's)", wholeNumber("--max-tokens", 1));
+  return stopOption(chatOptions(command))
     .option("--eval-every <steps>", "steps between evaluations on held-out problems (default: none)", wholeNumber("--eval-every", 0))
     .option("--eval-problems <count>", "problems of an evaluation (default: 200)", wholeNumber("--eval-problems", 1))
     .option("--checkpoint-every <steps>", "steps between checkpoints (default: 25)", wholeNumber("--checkpoint-every", 0))
@@ -166,6 +169,11 @@ function pairs(flags: TrainFlags): [string[], unknown][] {
     [["epochs"], flags.epochs],
     [["lr"], flags.lr],
     [["schedule", "kind"], flags.schedule],
+    [["chat_template"], flags.chatTemplate],
+    [["chat_template_kwargs"], flags.chatTemplateKwargs],
+    [["tools"], flags.tools],
+    [["system"], flags.system],
+    [["stop"], flags.stop],
     [["temperature"], flags.temperature],
     [["top_p"], flags.topP],
     [["top_k"], flags.topK],
@@ -198,10 +206,4 @@ function put(config: Written, [key, ...rest]: readonly string[], value: unknown)
 /** Sets a key of the object itself: `__proto__` is an unknown option like any other. */
 function own(config: Written, key: string, value: unknown): void {
   Object.defineProperty(config, key, { value, writable: true, enumerable: true, configurable: true });
-}
-
-/** Texts of a flag that may be repeated. */
-function someTexts(flag: string): (text: string, before?: string[]) => string[] {
-  const read = someText(flag);
-  return (text, before = []) => [...before, read(text)];
 }

@@ -97,7 +97,8 @@ export function describe(schema: Schema): string {
       return keys.length === 0 ? "an empty object" : `an object with ${keys.join(", ")}`;
     }
     case "record":
-      return `an object whose values are each ${describe(def.valueType)}`;
+      // Any JSON is described by itself, without end.
+      return (def.valueType as Types)._zod.def.type === "lazy" ? "an object" : `an object whose values are each ${describe(def.valueType)}`;
     case "null":
       return "null";
     default:

@@ -29,6 +29,10 @@ const headSchema = z.strictObject({
   /** Rules of a restricted draw; absent where answers are drawn from the whole distribution. */
   truncation: truncationSchema.optional(),
   max_tokens: z.int().min(1),
+  /** Strings that ended answers. */
+  stop: z.array(z.string()).optional(),
+  /** Hash of what was said of the chat template: another one, its variables, tools, a system message. */
+  chat: z.string().optional(),
   seed: z.int(),
   problems: count,
   /** Hash of the keys, prompts and references in order. */

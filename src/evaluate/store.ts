@@ -26,6 +26,7 @@ const decoderSchema = z.strictObject({
   temperature: z.number(),
   greedy: z.boolean(),
   maxTokens: z.int().min(1),
+  stop: z.array(z.string()).optional(),
   truncation: truncationSchema.optional(),
 });
 const metaSchema = z.strictObject({
@@ -149,8 +150,8 @@ const plain = (value: object): Json => JSON.parse(JSON.stringify(value)) as Json
 /** A sample as a JSON object; the time that its verdict took is left out, since it depends on a clock. */
 export function sampleJson(sample: EvaluatedSample): Json {
   const { elapsedMs: _, ...verdict } = sample.verdict;
-  const { sampled, turns } = sample;
-  const own = { ...(sampled && { sampled: [...sampled] }), ...(turns && { turns: turns.map(withoutClock) }) };
+  const { sampled, turns, logprobs } = sample;
+  const own = { ...(logprobs && { logprobs: [...logprobs] }), ...(sampled && { sampled: [...sampled] }), ...(turns && { turns: turns.map(withoutClock) }) };
   return plain({ ...sample, ...own, ids: [...sample.ids], verdict });
 }
 

@@ -19,12 +19,13 @@ interface Limits extends Pick<TrainConfig, "max_prompt_tokens"> {
   readonly long_prompts?: TrainConfig["long_prompts"];
 }
 
-/** Renders all prompts; throws DataError for what has no tokens, begins twice, or is too long and may not be. */
+/** Renders all prompts, by the chat template unless `render` says otherwise; throws DataError for what has no tokens, begins twice, or is too long and may not be. */
 export function renderContexts(
   problems: readonly Problem[],
   tokenizer: Tokenizer,
   model: Pick<ModelInfo, "vocabulary" | "maxTokens">,
   config: Limits,
+  render: (problem: Problem) => Int32Array = ({ prompt }) => tokenizer.render(prompt, { addGenerationPrompt: true }),
 ): Contexts {
   checkVocabulary(tokenizer, model);
   const room = model.maxTokens - config.max_tokens;
@@ -41,7 +42,7 @@ export function renderContexts(
   const long: { readonly problem: Problem; readonly length: number }[] = [];
   const kept: Problem[] = [];
   for (const problem of problems) {
-    const ids = rendered(problem, tokenizer);
+    const ids = rendered(problem, tokenizer, render);
     if (ids.length > limit) {
       long.push({ problem, length: ids.length });
       if (long_prompts !== "truncate") continue;
@@ -76,11 +77,11 @@ function checkVocabulary(tokenizer: Tokenizer, model: Pick<ModelInfo, "vocabular
   }
 }
 
-function rendered(problem: Problem, tokenizer: Tokenizer): Int32Array {
+function rendered(problem: Problem, tokenizer: Tokenizer, render: (problem: Problem) => Int32Array): Int32Array {
   const place = placeOfProblem(problem);
   let ids: Int32Array;
   try {
-    ids = tokenizer.render(problem.prompt, { addGenerationPrompt: true });
+    ids = render(problem);
   } catch (error) {
     if (!(error instanceof DataError)) throw error;
     throw new DataError(

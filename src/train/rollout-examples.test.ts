@@ -11,7 +11,7 @@ const folder = scratch();
 const rollout = (key: string, ids: number[], kind: string, more: object = {}) => ({
   problem: { key },
   tokenizer: tokenizer.id,
-  context: [1, 2],
+  prompt_ids: [1, 2],
   ids,
   verdict: { kind },
   ...more,
@@ -28,7 +28,7 @@ describe("rollouts of a file", () => {
     rollout("a", [3, 0], "accept"),
     rollout("a", [3, 0], "accept"),
     rollout("a", [5, 3, 0], "accept"),
-    rollout("a", [4, 0], "reject", { context: [9] }),
+    rollout("a", [4, 0], "reject", { prompt_ids: [9] }),
     rollout("b", [6, 0], "partial"),
     rollout("b", [7, 0], "unscored"),
     rollout("c", [8, 0], "accept"),
@@ -38,7 +38,7 @@ describe("rollouts of a file", () => {
   it("are learnt by the ids that were sampled: all, the accepted, or so many different ones a problem", async () => {
     const whole = await rolloutExamples(file, tokenizer, 8, all);
     expect(whole).toMatchObject({ total: 7, problems: 3 });
-    expect(whole.examples).toEqual(rollouts.map(({ context, ids }) => ({ context: Int32Array.from(context), response: Int32Array.from(ids) })));
+    expect(whole.examples).toEqual(rollouts.map(({ prompt_ids, ids }) => ({ context: Int32Array.from(prompt_ids), response: Int32Array.from(ids) })));
     const accepted = await rolloutExamples(file, tokenizer, 8, { accepted: true });
     expect(accepted).toMatchObject({ total: 7, problems: 2 });
     expect(accepted.examples.map(({ response }) => [...response])).toEqual([

@@ -33,7 +33,7 @@ interface Rollout extends Example {
 const ids = z.array(z.int().min(0)).min(1);
 const sampled = z.object({
   tokenizer: z.string(),
-  context: ids,
+  prompt_ids: ids,
   ids,
   sampled: z.array(z.int().min(0).max(1)).optional(),
   problem: z.object({ key: z.string() }),
@@ -85,7 +85,7 @@ function ofFile(file: string, tokenizer: Tokenizer): Rollout[] {
       faults.add(number, fault ?? `it is no rollout with token ids (${issue?.path.join(".")}: ${issue?.message})`);
       continue;
     }
-    const { tokenizer: id, context, ids: response, sampled: drawn, problem, verdict } = read.data;
+    const { tokenizer: id, prompt_ids: context, ids: response, sampled: drawn, problem, verdict } = read.data;
     if (id !== tokenizer.id) throw otherTokenizer(`${file}, line ${number}`, id, tokenizer);
     const beyond = [...context, ...response].find((each) => each >= tokenizer.size);
     if (beyond !== undefined) faults.add(number, `it has the token ${beyond}, and the tokenizer has ${tokenizer.size}`);
