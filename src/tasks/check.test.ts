@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { DataError } from "../core/errors.js";
+import { verifierId } from "../verify/contract.js";
 import { number } from "../verify/number/number.js";
 import { loadTask } from "./catalogue.js";
 import { type Row, type Split, splits } from "./contract.js";
@@ -98,6 +99,22 @@ describe("rows of a file", () => {
     );
     const task = await loadTask(join(folder, "task.ts"), { budget: 9 });
     expect([task.maxTokens, task.problems("train", 1, 0)[0]?.reference.answer]).toEqual([9, 5]);
+    // The same once it is compiled: the text of its check is another, and its name and version are what they were.
+    const compiled = (version: string): string => {
+      const path = join(folder, `compiled${version}.js`);
+      const check = 'verify(input) { return input.response === String(input.reference); }, rows() { return [{ "prompt": "p", "answer": 5 }]; }';
+      writeFileSync(path, `import { defineTask } from "touchstone-rl";\nexport default defineTask({ name: "own", version: "${version}", ${check} });\n`);
+      return path;
+    };
+    const source = join(folder, "own.ts");
+    writeFileSync(
+      source,
+      `import { defineTask } from "touchstone-rl";
+       export default defineTask({ name: "own", rows: () => [{ prompt: "p", answer: 5 }], verify: ({ response, reference }) => response === String(reference) });`,
+    );
+    const [own, same, other] = await Promise.all([source, compiled("1"), compiled("2")].map((path) => loadTask(path)));
+    expect([same?.id, verifierId(same!.verifier)]).toEqual([own?.id, verifierId(own!.verifier)]);
+    expect([other?.id === own?.id, verifierId(other!.verifier) === verifierId(own!.verifier)]).toEqual([false, false]);
     await expect(loadTask(join(folder, "none.ts"))).rejects.toThrow(/^task: there is no file .*none\.ts; give the path of a \.ts or \.js file$/);
   });
 });

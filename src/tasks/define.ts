@@ -28,7 +28,7 @@ type NoOptions = z.ZodObject<Record<never, never>, z.core.$strict>;
 
 interface Common<S extends Options> {
   readonly name: string;
-  /** Changes whenever problems change; default "1". */
+  /** Changes whenever problems change, or what `verify` says of them; default "1". */
   readonly version?: string;
   /** A strict zod object; absent: no options. */
   readonly options?: S;
@@ -86,9 +86,10 @@ export function defineTask<A extends Json, S extends Options = NoOptions>(spec: 
 }
 
 function buildTask<S extends Options, A extends Json>(spec: TaskSpec<S, A>, options: z.output<S>, shares: Shares): Task {
-  const verifier = spec.verify ? verifierOf(spec.name, spec.verify) : typeof spec.verifier === "function" ? spec.verifier(options) : spec.verifier;
+  const { version = "1" } = spec;
+  const verifier = spec.verify ? verifierOf(spec.name, spec.verify, version) : typeof spec.verifier === "function" ? spec.verifier(options) : spec.verifier;
   const json = JSON.parse(JSON.stringify(options)) as { readonly [name: string]: Json };
-  const identity = { name: spec.name, version: spec.version ?? "1", options: json, shares, verifier: verifierId(verifier) };
+  const identity = { name: spec.name, version, options: json, shares, verifier: verifierId(verifier) };
   let read: Map<Split, Problem[]> | undefined;
   const rows = (): Map<Split, Problem[]> => {
     read ??= spec.rows ? readRows(spec.name, rowsOf(spec.name, spec.rows, options), verifier, shares) : new Map();

@@ -54,9 +54,9 @@ describe("a verifier from a check", () => {
     expect(await judge(verifier, problem("any"), "5")).toMatchObject({ kind: "reject", reason: "wrong" });
   });
 
-  it("is another verifier once its text or its version is another", () => {
-    const ids = [verifierOf("a", () => true), verifierOf("a", () => false), verifierOf("b", () => true), verifierOf("a", () => true, "2")].map(verifierId);
-    expect(new Set(ids).size).toBe(4);
-    expect(verifierId(verifierOf("a", () => true))).toBe(ids[0]);
+  it("is another verifier once its name or its version is another, whatever its text is", () => {
+    const ids = [verifierOf("a", () => true), verifierOf("b", () => true), verifierOf("a", () => true, "2")].map(verifierId);
+    expect(new Set(ids).size).toBe(3);
+    expect(verifierId(verifierOf("a", () => 1 + 1 === 2))).toBe(ids[0]);
   });
 });
