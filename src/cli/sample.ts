@@ -17,6 +17,7 @@ import { withChatOfRun } from "./chat-flags.js";
 import { type DecoderFlags, decoderOptions, measure, truncationOf } from "./measure.js";
 import { colours, print } from "./output.js";
 import { type ProblemFlags, posedProblems, problemOptions, withProblemsOfRun } from "./problems.js";
+import { verdictText } from "./verdict-text.js";
 
 interface SampleFlags extends ProblemFlags, DecoderFlags {
   readonly out?: string;
@@ -133,7 +134,7 @@ function rolloutsText(problems: readonly Problem[], samples: readonly EvaluatedS
     ...samples
       .filter(({ problem }) => problem === key)
       .flatMap((each) => [
-        `  ${each.member}: ${verdictText(each, paint)}, ${each.ids.length} tokens, log-prob ${each.logp.toFixed(2)}, ended by ${each.stop}`,
+        `  ${each.member}: ${verdictText(each.verdict, each.answer, paint)}, ${each.ids.length} tokens, log-prob ${each.logp.toFixed(2)}, ended by ${each.stop}`,
         ...(each.turns ? each.turns.flatMap(turnText) : [each.text]).flatMap(indented),
       ]),
     "",
@@ -143,11 +144,4 @@ function rolloutsText(problems: readonly Problem[], samples: readonly EvaluatedS
 /** What was said, and what came back. */
 function turnText({ action, observation, fault }: Turn): string[] {
   return [`> ${action}`, ...(observation === "" ? [] : [`< ${observation}`]), ...(fault === undefined ? [] : [`! ${fault}`])];
-}
-
-function verdictText({ verdict, answer }: EvaluatedSample, paint: ReturnType<typeof colours>): string {
-  const read = answer === null || answer.includes("\n") ? "" : `, read ${JSON.stringify(answer)}`;
-  if (verdict.kind === "accept") return `${paint.green("accept")}${read}`;
-  if (verdict.kind === "reject") return `${paint.red("reject")} (${verdict.reason})${read}`;
-  return verdict.kind === "partial" ? `partial ${verdict.score}` : `${paint.yellow("unscored")} (${verdict.reason})`;
 }

@@ -2,14 +2,10 @@
 import type { Problem } from "../core/problem.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { Engine } from "../engine/contract.js";
-import { inspectFolder } from "../engine/onnx/folder.js";
-import { parameterCount } from "../engine/onnx/params.js";
-import { startLocal, startOnnx } from "../engine/onnx/start.js";
 import { type EnvironmentHost, startHost } from "../rollout/environment.js";
-import { loadTokenizer, refuseTemplateOptions } from "../tokenizers/load.js";
+import { refuseTemplateOptions } from "../tokenizers/load.js";
 import { renderContexts } from "../train/contexts.js";
-import { localModel } from "../train/local-model.js";
-import { type NamedModel, namedModel } from "../train/model-name.js";
+import type { NamedModel } from "../train/model-name.js";
 import { telling } from "../verify/faults.js";
 import { type JudgePool, startPool } from "../verify/pool.js";
 import { refuseUnlessTotal } from "../verify/probe.js";
@@ -17,6 +13,7 @@ import { type ChatFlags, chatOf } from "./chat-flags.js";
 import type { DecoderFlags } from "./measure.js";
 import type { Posed } from "./problems.js";
 import { Progress, type ProgressOptions } from "./progress.js";
+import { readModel, startFor } from "./read-model.js";
 
 export interface Session {
   readonly model: NamedModel;
@@ -49,13 +46,11 @@ const defaultBudget = 256;
 /** Checks model, prompts and verifier, then starts the engine, the verifiers and loads the model. */
 export async function openSession({ model: text, posed, flags, line }: SessionOptions): Promise<Session> {
   const { threads, verifierWorkers = 1 } = flags;
-  const model = namedModel(await localModel(text, { onProgress: (what) => line.silent || process.stderr.write(`Waiting for ${what}\n`) }));
   const chat = chatOf(flags);
   if (posed.raw) refuseTemplateOptions("of --prompt", "the text is taken as it is without --chat", chat);
-  const tokenizer = await loadTokenizer(model.folder, chat);
+  const { model, tokenizer, config } = await readModel(text, chat, line.silent === true);
   const { problems, verifier, source } = posed;
   // What the model cannot take is refused before an engine is started.
-  const config = await inspectFolder(model.folder);
   const { vocabulary, maxPositions } = config;
   const budget = flags.maxTokens ?? posed.maxTokens;
   const contextOf = ({ prompt }: Problem): Int32Array =>
@@ -76,7 +71,7 @@ export async function openSession({ model: text, posed, flags, line }: SessionOp
     await refuseUnlessTotal(problems[0] as Problem, verifier, (...asked) => started.judge(...asked));
     const pool = telling(started, verifier.name, (text) => progress.say(text));
     progress.waitFor("the engine");
-    const engine = await (threads === undefined ? startLocal(parameterCount(config)) : startOnnx({ engine: { threads } }));
+    const engine = await startFor(config, threads);
     opened.push(() => engine.close());
     const environment = posed.environment && (await startHost(posed.environment));
     if (environment) opened.push(() => environment.close());
