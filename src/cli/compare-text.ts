@@ -10,8 +10,9 @@ export function reportLines(report: Report, bold: (text: string) => string): str
   const { metric, arms, notes } = report;
   const show = numbersOf(report);
   const threshold = arms[0]?.threshold;
+  const difference = arms.length > 1 ? `, and the difference to ${arms[0].label}` : "";
   return [
-    bold(`${metric} at the end, and the difference to ${arms[0]?.label}; intervals of 95 %`),
+    bold(`${metric} at the end${difference}; intervals of 95 %`),
     ...table(
       [
         ["", "runs", "mean", "over seeds", "difference", "over seeds", "over problems"],

@@ -98,6 +98,16 @@ describe("touchstone compare --methods", () => {
     expect(err).toContain("this run is there and was made with other options: lr was 0.3 and is 0.1");
   });
 
+  it("of one method is its curve over the seeds, without a difference", async () => {
+    const args = made.args.map((arg) => (arg === "grpo,rloo" ? "grpo" : arg));
+    const { code, out: text, err } = await touchstone(...args);
+    expect(code).toBe(0);
+    expect(err).toContain("2 of 2 runs are done and are kept.");
+    expect(text).toMatch(/eval\.score at the end; intervals of 95 %/);
+    expect(text).toContain("grpo (steps 0 to 6)");
+    expect(text).not.toContain("rloo");
+  });
+
   it("refuses what is of a single run, a misspelt method and a missing folder before any work", async () => {
     const folder = out();
     const refused = async (...args: string[]) => (await touchstone(...args)).err;

@@ -37,7 +37,7 @@ const single: readonly (readonly [keyof TrainFlags, string])[] = [
 export function define(command: Command): void {
   command.usage("[RUN | LABEL=RUN,RUN …] [options]").argument("[runs...]", "folders of runs; LABEL=RUN,RUN gathers seeds of one method");
   command
-    .option("--methods <list>", "instead of RUNs: methods to run and compare, such as grpo,rloo,dapo", names("--methods"))
+    .option("--methods <list>", "instead of RUNs: methods to run and compare, such as grpo,rloo,dapo; one alone gets its curve", names("--methods"))
     .option("--seeds <count or list>", "of each method: 5 is 0 to 4, and 3,8 are those two (default: 3)", seedsOf)
     .option("--metric <name>", "what is compared: eval.score, or a number of training's steps such as reward", evaluationMetric)
     .option("--threshold <value>", "also the steps until the metric is at least this", finite("--threshold"));
@@ -57,7 +57,8 @@ With --methods all flags and files of touchstone train hold for every run, and t
 
 Examples:
   $ touchstone compare grpo=runs/g0,runs/g1,runs/g2 dapo=runs/d0,runs/d1,runs/d2 --threshold 0.8
-  $ touchstone compare --methods grpo,rloo,dapo --seeds 5 --config base.yaml --out runs/three`,
+  $ touchstone compare --methods grpo,rloo,dapo --seeds 5 --config base.yaml --out runs/three
+  $ touchstone compare --methods grpo --seeds 5 --config base.yaml --out runs/curve`,
     )
     .action(run);
 }
@@ -180,8 +181,8 @@ const dashed = (name: string): string => name.replace(/[A-Z]/g, (letter) => `-${
 function names(flag: string): (text: string) => string[] {
   return (text) => {
     const list = text.split(",").map((name) => name.trim());
-    if (list.every((name) => name !== "") && list.length > 1) return list;
-    throw new ConfigError({ place: `option ${flag}`, cause: `got ${quoted(text)}`, mend: "give two names or more with commas between them" });
+    if (list.every((name) => name !== "")) return list;
+    throw new ConfigError({ place: `option ${flag}`, cause: `got ${quoted(text)}`, mend: "give names with commas between them" });
   };
 }
 
