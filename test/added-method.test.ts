@@ -11,6 +11,7 @@ import { RunReader } from "../src/train/store/reader.js";
 import { resume, train } from "../src/train/train.js";
 import { repository } from "./paths.js";
 import { run } from "./run.js";
+import { lax } from "./support/lax-task.js";
 import { options, successor, tablePolicy } from "./support/tabular.js";
 
 const method = `/**
@@ -131,4 +132,26 @@ it("stands in the table and on a page of its own", async () => {
     "none yet",
   ])
     expect(page.out).toContain(text);
+});
+
+it("is written outside of the repository as docs/add-a-method.md has it", async () => {
+  const page = readFileSync(join(repository, "docs", "add-a-method.md"), "utf8");
+  const [, text] = /```ts\n([^`]*(?:`wrong[^`]*`)[^`]*)```/s.exec(page.slice(page.indexOf("## Outside of the repository"))) ?? [];
+  mkdirSync(join(folder, "fade"));
+  const path = join(folder, "fade", "fade.ts");
+  writeFileSync(path, text as string);
+  const [found] = methodFolders(folder).filter(({ name }) => name === "fade");
+  expect(await methodOf(found as Parameters<typeof methodOf>[0])).toMatchObject({ name: "fade", paper: "our choice" });
+  const faded = options(model, { task: lax(), method: { name: path, options: { over: 1 } }, steps: 3 });
+  await train(faded);
+  // Of the first step nothing is changed; of the third a wrong answer weighs a quarter.
+  for (const [step, weight] of [
+    [1, 1],
+    [3, 0.25],
+  ] as const) {
+    const advantages = (await RunReader.open(faded.out).groups(step)).flatMap(({ rollouts }) => rollouts.map(({ numbers }) => Number(numbers.advantage)));
+    const [up, down] = [1, -1].map((sign) => advantages.reduce((sum, a) => sum + Math.max(0, sign * a), 0)) as [number, number];
+    expect(up).toBeGreaterThan(0);
+    expect(down).toBeCloseTo(weight * up, 6);
+  }
 });
