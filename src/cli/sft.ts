@@ -10,7 +10,7 @@ import { startLocal } from "../engine/onnx/start.js";
 import { parseSchedule, type Schedule } from "../engine/schedule.js";
 import { startHost } from "../rollout/environment.js";
 import { namedTask } from "../tasks/catalogue.js";
-import { loadTokenizer } from "../tokenizers/load.js";
+import { loadTokenizer, refuseTemplateOptions } from "../tokenizers/load.js";
 import { localModel } from "../train/local-model.js";
 import { saveTokenizer } from "../train/model-files.js";
 import { modelHelp, namedModel } from "../train/model-name.js";
@@ -20,18 +20,20 @@ import { refuseUnlessSavable, savePolicy } from "../train/save-policy.js";
 import { type Example, epochs, type SftStep, sft } from "../train/sft.js";
 import { type PolicySize, parametersOf, policyConfig, policySizes, workedBatches } from "../train/starter.js";
 import { workedEpisodes } from "../train/worked-episodes.js";
+import { type ChatFlags, chatOf, chatOptions } from "./chat-flags.js";
 import { leave } from "./ending.js";
 import { jsonObject, positiveNumber, wholeNumber } from "./flags.js";
 import { print } from "./output.js";
 import { Progress } from "./progress.js";
 import { interruptedCode, signals } from "./watch.js";
 
-interface SftFlags {
+interface SftFlags extends ChatFlags {
   readonly task?: string;
   readonly taskOptions?: { readonly [name: string]: Json };
   readonly data?: string;
   readonly promptColumn: string;
   readonly responseColumn: string;
+  readonly messagesColumn: string;
   readonly rollouts?: string;
   readonly accepted?: true;
   readonly perProblem?: number;
@@ -52,12 +54,13 @@ interface SftFlags {
 const longestWarmup = 50;
 
 export function define(command: Command): void {
-  command
+  chatOptions(command)
     .option("--task <name>", "learn the worked solutions of a task (chain, add, pair, calculator, guess, or path of a module)")
     .option("--task-options <json>", "options of the task", jsonObject("--task-options"))
     .option("--data <file>", "learn the pairs of a JSONL or Parquet file instead")
     .option("--prompt-column <name>", "its column of prompts: texts or lists of messages", "prompt")
     .option("--response-column <name>", "its column of responses", "response")
+    .option("--messages-column <name>", "its column of whole conversations, where rows have neither prompt nor response", "messages")
     .option("--rollouts <path>", "learn rollouts instead: a file of touchstone sample --out, or the folder of a run")
     .option("--accepted", "of the rollouts, those that were accepted alone")
     .option("--per-problem <count>", "of the rollouts, at most so many different ones a problem", wholeNumber("--per-problem", 1))
@@ -76,12 +79,14 @@ export function define(command: Command): void {
     .addHelpText(
       "after",
       `
-The loss is the mean over all response tokens of a batch; prompts are not learnt.
+The loss is the mean over all response tokens of a batch; prompts are not learnt. Of a conversation (a list of messages with
+role and content) each turn of the assistant is learnt, with its end token, and nothing else.
 Ctrl-C and SIGTERM finish the step in hand and save what is learnt; the exit code is then 130. A second one ends at once.
 
 Examples:
   $ touchstone sft --task chain --size 100k --task-options '{"modulus":7}' --steps 2400 --lr 4e-3 --out starter
   $ touchstone sft --data pairs.jsonl --model starter --steps 200 --lr 1e-4 --out better
+  $ touchstone sft --data chats.jsonl --model HuggingFaceTB/SmolLM2-135M-Instruct --steps 200 --batch-size 8 --lr 1e-5 --out better
   $ touchstone sft --rollouts rollouts.jsonl --accepted --per-problem 4 --model starter --steps 100 --lr 1e-4 --out better`,
     )
     .action(run);
@@ -99,11 +104,14 @@ async function run(flags: SftFlags): Promise<void> {
   );
   const found = flags.task === undefined ? undefined : await namedTask(flags.task, flags.taskOptions, ".", "option --task");
   const task = found?.task;
-  const pairs: readonly Pair[] = flags.data === undefined ? [] : await readPairs(flags.data, { prompt: flags.promptColumn, response: flags.responseColumn });
+  const pairs: readonly Pair[] =
+    flags.data === undefined ? [] : await readPairs(flags.data, { prompt: flags.promptColumn, response: flags.responseColumn, messages: flags.messagesColumn });
   const model = flags.model === undefined ? undefined : namedModel(await localModel(flags.model));
   const known = model === undefined ? undefined : await inspectFolder(model.folder);
   const longest = known === undefined ? flags.maxLength : known.maxPositions;
-  const own = model === undefined ? undefined : await loadTokenizer(model.folder);
+  const chat = chatOf(flags);
+  if (model === undefined) refuseTemplateOptions("of --size", "a new policy has no chat template", chat);
+  const own = model === undefined ? undefined : await loadTokenizer(model.folder, chat);
   const tokenizer = own ?? task?.tokenizer ?? (task ? noTokenizer(task.name) : alphabetOf(pairs));
   const config = flags.size === undefined ? undefined : policyConfig(flags.size, tokenizer, flags.maxLength);
   const source: LoadRequest["source"] = model ? { from: "folder", path: model.folder } : { from: "config", config: config as Json, seed };
@@ -120,7 +128,7 @@ async function run(flags: SftFlags): Promise<void> {
           ? workedEpisodes(task, { host, tokenizer, batchSize, steps, seed })
           : workedBatches(task, tokenizer, batchSize, steps, seed);
     await firstOf(batch, task?.name);
-    await learn(flags, batch, { schedule, source, tokenizer, parameters });
+    await learn(flags, batch, { schedule, source, tokenizer, parameters, template: chat.template });
   } finally {
     await host?.close();
   }
@@ -133,9 +141,11 @@ interface Learning {
   readonly source: LoadRequest["source"];
   readonly tokenizer: Tokenizer;
   readonly parameters: number;
+  /** That takes the place of the model's. */
+  readonly template: string | undefined;
 }
 
-async function learn(flags: SftFlags, batch: Batches, { schedule, source, tokenizer, parameters }: Learning): Promise<void> {
+async function learn(flags: SftFlags, batch: Batches, { schedule, source, tokenizer, parameters, template }: Learning): Promise<void> {
   const { steps, out, saveEvery } = flags;
   const progress = new Progress({ label: "learning", total: steps, silent: flags.json === true });
   progress.waitFor("the engine");
@@ -150,7 +160,7 @@ async function learn(flags: SftFlags, batch: Batches, { schedule, source, tokeni
   let saved = 0;
   const write = async (folder: string): Promise<void> => {
     await engine.weights.save({ role: "policy" }, folder);
-    await saveTokenizer(tokenizer, source.from === "folder" ? source.path : undefined, folder);
+    await saveTokenizer(tokenizer, source.from === "folder" ? source.path : undefined, folder, template);
   };
   const between = async (step: number): Promise<void> => {
     try {

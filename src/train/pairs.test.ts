@@ -2,10 +2,12 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { repository } from "../../test/paths.js";
+import { fixture, repository } from "../../test/paths.js";
 import { alphabetTokenizer } from "../core/alphabet.js";
+import type { Message } from "../core/problem.js";
 import { chain, misconception } from "../tasks/chain/chain.js";
 import { defineTask } from "../tasks/define.js";
+import { loadTokenizer } from "../tokenizers/load.js";
 import { alphabetOf, pairExamples, readPairs } from "./pairs.js";
 import { parametersOf, policyConfig, policySizes, workedBatches } from "./starter.js";
 
@@ -15,7 +17,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true }));
 
-const columns = { prompt: "prompt", response: "response" };
+const columns = { prompt: "prompt", response: "response", messages: "messages" };
 async function file(text: string): Promise<string> {
   const path = join(folder, "pairs.jsonl");
   await writeFile(path, text);
@@ -37,13 +39,40 @@ describe("pairs from a file", () => {
     expect(first.context).toEqual(tokenizer.render(pairs[0].prompt, { addGenerationPrompt: true }));
   });
 
+  it("may be conversations, of which the assistant's turns are learnt as they would be asked for, and nothing else", async () => {
+    const tokenizer = await loadTokenizer(fixture("tokenizer", "chatml"));
+    const [system, one, two, three] = ["Be brief.", "2 + 3?", "plus 1?", "thanks"].map((content, i) => ({ role: i === 0 ? "system" : "user", content }));
+    const said = ["5", "6 <|im_end|>"].map((content) => ({ role: "assistant", content }));
+    const chats = [
+      [system, one, said[0], two, said[1], three],
+      [one, said[0]],
+    ];
+    const path = await file(chats.map((messages) => `${JSON.stringify({ messages, id: 1 })}\n`).join(""));
+    const [long, short] = pairExamples(await readPairs(path, columns), tokenizer, 100, path);
+    const show = (ids: ArrayLike<number>): string => tokenizer.decode(ids, "show");
+    expect(show(long.context)).toBe("<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\n2 + 3?<|im_end|>\n<|im_start|>assistant\n");
+    expect(show(long.response)).toBe("5<|im_end|>\n<|im_start|>user\nplus 1?<|im_end|>\n<|im_start|>assistant\n6 <|im_end|><|im_end|>");
+    expect(show(long.response.filter((_, t) => long.loss?.[t] === 1))).toBe("5<|im_end|>6 <|im_end|><|im_end|>");
+    // What was typed is text; the end token stands last.
+    const end = tokenizer.eosIds[0] as number;
+    expect([...long.response].filter((id) => id === end)).toHaveLength(3);
+    expect(long.response.at(-1)).toBe(end);
+    expect(short.loss).toBeUndefined();
+    expect(show(short.context)).toBe(show(long.context).slice(show(long.context).indexOf("\n<|im_start|>user") + 1));
+    // Where the template writes an empty thought into an answer, it is the prompt's: what is learnt follows what is asked.
+    const quiet = await loadTokenizer(fixture("tokenizer", "chatml"), { kwargs: { enable_thinking: false } });
+    const [, asked] = pairExamples(await readPairs(path, columns), quiet, 100, path);
+    const whole = quiet.render([one, said[0]] as Message[], { addGenerationPrompt: false });
+    expect([...asked.context, ...asked.response]).toEqual([...whole].slice(0, -1));
+  });
+
   it("may lie within a column, as in rows prepared for verl", async () => {
-    const inside = { prompt: "prompt", response: "reward_model.ground_truth" };
+    const inside = { ...columns, response: "reward_model.ground_truth" };
     const pairs = await readPairs(join(repository, "test", "data", "verl-rows.parquet"), inside);
     expect(pairs).toHaveLength(5);
     expect(pairs.every(({ prompt, response }) => prompt.length > 0 && response !== "")).toBe(true);
     const path = await file('{"q":{"text":"1+1"},"q.text":"whole name","a":{"b":"2"}}');
-    expect(await readPairs(path, { prompt: "q.text", response: "a.b" })).toMatchObject([{ prompt: [{ content: "whole name" }], response: "2" }]);
+    expect(await readPairs(path, { ...columns, prompt: "q.text", response: "a.b" })).toMatchObject([{ prompt: [{ content: "whole name" }], response: "2" }]);
   });
 
   it.each([
@@ -51,6 +80,10 @@ describe("pairs from a file", () => {
     ['{"prompt":"a"}', /line 1: it has no column "response"/],
     ['{"prompt":"a","response":""}', /line 1: its response is empty, so that nothing would be trained/],
     ['{"prompt":3,"response":"a"}', /line 1: its prompt is the number 3, not a text or a list of messages/],
+    ['{"messages":[{"role":"user","content":"a"}]}', /line 1: its messages has no message of the assistant, so that nothing would be trained/],
+    ['{"messages":[{"role":"assistant","content":"a"}]}', /line 1: its messages begins with the assistant, whose answer follows nothing/],
+    ['{"messages":[{"role":"user","content":"a"},{"role":"assistant","content":""}]}', /line 1: its messages\[1\].content is empty/],
+    ['{"messages":"hi"}', /line 1: its messages is the text "hi", not a list of messages/],
     ["null", /line 1: it is null, not a JSON object/],
     ["", /it is empty; give a file with one JSON object a line/],
   ])("that hold %j are refused with the line", async (text, message) => {
