@@ -121,4 +121,17 @@ describe("touchstone profile", () => {
         .sort(),
     );
   });
+
+  it("is not finished by a task of one's own that was edited meanwhile", async () => {
+    const task = join(folder, "task.ts");
+    const text = `import { defineTask } from "touchstone-rl";
+export default defineTask({ name: "own", rows: () => [{ prompt: "1+2", answer: 3, split: "train" }], verify: ({ response }) => response !== "", maxTokens: 4 });
+`;
+    const asked = ["--task", task, "--k", "2", "--out"];
+    writeFileSync(task, text);
+    expect((await profile([...asked, join(folder, "own.jsonl")])).code).toBe(0);
+    writeFileSync(join(folder, "edited.jsonl.part"), readFileSync(join(folder, "own.jsonl"), "utf8"));
+    writeFileSync(task, text.replace('!== ""', '=== "3"'));
+    expect((await profile([...asked, join(folder, "edited.jsonl")])).err).toContain("it was begun under other conditions (program)");
+  });
 });

@@ -9,6 +9,7 @@ import { evaluate } from "../evaluate/evaluate.js";
 import { type ProfileHead, type ProfileLine, problemsHash, profileLines, profileText, profileVersion, readProfile } from "../evaluate/profile.js";
 import { hashModel } from "../train/model-files.js";
 import { modelHelp } from "../train/model-name.js";
+import { fileOf } from "../train/program.js";
 import { verifierId } from "../verify/contract.js";
 import { type ChatFlags, chatOf, chatOptions, type StopFlags, stopOption, withChatOfRun } from "./chat-flags.js";
 import { positiveNumber, wholeNumber } from "./flags.js";
@@ -113,6 +114,9 @@ async function profiled(session: Session, posed: Posed, flags: ProfileFlags): Pr
   const { problems, verifier, task } = posed;
   const { place: _, ...chat } = chatOf(flags);
   const truncation = truncationOf(flags);
+  const program = Object.fromEntries(
+    Object.entries({ task: fileOf(flags.task), verifier: fileOf(flags.verifier) }).filter(([, files]) => Object.keys(files).length > 0),
+  );
   const head: ProfileHead = {
     touchstone_profile: profileVersion,
     model: flags.model,
@@ -120,6 +124,7 @@ async function profiled(session: Session, posed: Posed, flags: ProfileFlags): Pr
     tokenizer: tokenizer.id,
     ...(task && { task }),
     verifier: verifierId(verifier),
+    ...(Object.keys(program).length > 0 && { program }),
     k,
     temperature,
     ...(truncation && { truncation }),

@@ -24,6 +24,8 @@ const headSchema = z.strictObject({
   task: z.strictObject({ name: z.string(), id: z.string(), split: z.string() }).optional(),
   /** Name and hash of version and options. */
   verifier: z.string(),
+  /** Hashes of the files of a task or reward that a user wrote: a profile is not finished by another program than began it. */
+  program: z.record(z.string(), z.record(z.string(), z.string())).optional(),
   k: z.int().min(1),
   temperature: z.number(),
   /** Rules of a restricted draw; absent where answers are drawn from the whole distribution. */

@@ -8,8 +8,8 @@ import type { RunMeta } from "./store/schema.js";
 
 type Files = { readonly [path: string]: string };
 
-/** The file that a name of a task or verifier means, if it means one. */
-function fileOf(part: Part | undefined): Files {
+/** The files of the program that a name of a task or verifier means, if it means one. */
+export function fileOf(part: Part | undefined): Files {
   const name = part === undefined ? "" : partOf(part).name;
   const [, python] = /^python:(.+\.py):\w+$/s.exec(name) ?? [];
   if (python !== undefined) return programFiles(python);
