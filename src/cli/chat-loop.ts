@@ -89,7 +89,8 @@ interface Last {
   readonly answers: readonly Answer[];
 }
 
-class Chat {
+/** Who is asked what, and what was answered last. */
+export class Chat {
   private readonly paint: Colours = colours(process.stdout);
   private answering: AbortController | undefined;
   private last: Last | undefined;
