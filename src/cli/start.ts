@@ -104,6 +104,9 @@ function jsonOf(before: Scores, after: Scores, steps: number, wall: number): { r
   };
 }
 
+/** The smallest of those that load (docs/models.md). */
+const realModel = "HuggingFaceTB/SmolLM2-135M-Instruct";
+
 function nextSteps(out: string, { reason, message, steps, model }: TrainResult, wall: number): string[] {
   return [
     ...(reason === "done" ? [] : [message]),
@@ -111,8 +114,8 @@ function nextSteps(out: string, { reason, message, steps, model }: TrainResult, 
     "",
     "Look at the run:",
     `  ${invocation()} show ${shellWord(out)}`,
-    "Ask the policy:",
-    `  ${invocation()} sample ${shellWord(`${out}@last`)} --n-problems 3`,
+    'A real model on data of your own (my.jsonl: {"question": "…", "answer": 42} a line), from the hub, a GGUF file or a folder:',
+    `  ${invocation()} train --model ${realModel} --data my.jsonl --prompt-column question --verifier number --max-tokens 256 --out ${freeFolder("runs/mine")}`,
     "A task and data of your own, in a folder that trains at once:",
     `  ${invocation()} init ${freeFolder("my-task")}`,
   ];
