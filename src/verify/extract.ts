@@ -23,16 +23,29 @@ export interface Commitment {
   readonly rest: string;
 }
 
-const open = "<think>";
-const close = "</think>";
+/** Marks around thinking parts, as published models write them. */
+const word = "(?:think(?:ing)?|thoughts?|reasoning|reflection|scratchpad|seed:think)";
+const opened = new RegExp(`<${word}>|◁think▷|\\[THINK\\]|<\\|begin_of_thought\\|>|<\\|channel\\|>(?:analysis|commentary)[^<]{0,80}<\\|message\\|>`, "gi");
+const closed = new RegExp(`</${word}>|◁/think▷|\\[/THINK\\]|<\\|end_of_thought\\|>|<\\|channel\\|>final[^<]{0,80}<\\|message\\|>`, "gi");
 
 /** The response after its last thinking part; undefined while one is open. */
 export function afterThinking(response: string, thinking: Thinking): string | undefined {
   if (thinking === "none") return response;
-  const end = response.lastIndexOf(close);
-  if (end < 0 && thinking === "started") return undefined;
-  const answer = end < 0 ? response : response.slice(end + close.length);
-  return answer.includes(open) ? undefined : answer;
+  const end = endOfLast(closed, response, 0);
+  if (end < 0) return thinking === "started" || endOfLast(opened, response, 0) >= 0 ? undefined : response;
+  return endOfLast(opened, response, end) >= 0 ? undefined : response.slice(end);
+}
+
+/** What stands in the thinking part that is still open, else the whole response. */
+export function insideThinking(response: string): string {
+  return response.slice(Math.max(0, endOfLast(opened, response, 0)));
+}
+
+function endOfLast(mark: RegExp, text: string, from: number): number {
+  let end = -1;
+  mark.lastIndex = from;
+  while (mark.exec(text) !== null) end = mark.lastIndex;
+  return end;
 }
 
 /** All commitments of a text under a rule, in order; a name of the reject reasons where there is none. */

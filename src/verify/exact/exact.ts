@@ -22,7 +22,7 @@ export function exact(options: z.input<typeof exactOptions> = {}): Verifier {
   const resolved = parseOptions(exactOptions, options, "exact()");
   return {
     name: "exact",
-    version: "1",
+    version: "2",
     options: resolved as { readonly [name: string]: Json },
     deterministic: true,
     checkReference(reference) {

@@ -44,7 +44,7 @@ export function number(options: z.input<typeof numberOptions> = {}): Verifier {
   const tolerance = readDecimal(resolved.tolerance) as Rational;
   return {
     name: "number",
-    version: "1",
+    version: "2",
     options: resolved as { readonly [name: string]: Json },
     deterministic: true,
     checkReference: (reference) => {

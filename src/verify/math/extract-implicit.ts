@@ -1,0 +1,137 @@
+/** Answers without an announcement: a response that is nothing else, a closing sentence, and what a policy may take besides. */
+
+import { type Formula, formulasIn, sentenceEnd, unwrapped } from "./extract-text.js";
+import type { Candidate } from "./extract-types.js";
+
+/** Most words, formulas aside, of a response that is an answer and no sentence about one. */
+const mostWords = 6;
+const words = /(?<![\\A-Za-z])[A-Za-z]{2,}/g;
+
+/** A response that is an answer and nothing else: one line, or one formula, and hardly a word. */
+export function wholeOf(text: string, start = 0): Candidate | undefined {
+  const trimmed = text.trim();
+  if (trimmed === "") return undefined;
+  const candidate: Candidate = { rule: "whole", start, end: start + text.length, textStart: start, text };
+  const inner = unwrapped(trimmed);
+  const setOff = /^(?:\$|\\[([]|```)/.test(trimmed);
+  if (!setOff && inner.includes("\n") && !/\\\\|&/.test(inner)) return undefined;
+  const bare = inner.length > 4000 ? inner : inner.replace(/\\(?:text|mathrm|mbox)\*?\s{0,2}\{[^{}]*\}/g, " ");
+  return (bare.match(words)?.length ?? 0) <= mostWords && !/[.!?]\s+[A-Z]/.test(bare) ? candidate : undefined;
+}
+
+const concluding =
+  /^(?:[-*•>\s]|\d{1,2}\.\s)*(?:\*\*)?(?:(?:and|but)[ ,]+)?(?:therefore|so|thus|hence|consequently|accordingly|finally|in (?:total|all|conclusion|summary|the end)|altogether|overall|to conclude|as a result|this (?:means|gives|yields)|that (?:means|gives|makes)|it follows|we (?:conclude|get|find|obtain|have)|∴|⇒|=>|\$?\\(?:therefore|implies|Rightarrow))/i;
+/** Whether a text begins as a conclusion does. */
+export const concludes = (text: string): boolean => concluding.test(text);
+
+/** What closes a response without saying more. */
+const aside = /^\W*(?:check|verif|to (?:check|verify|confirm)|let['’]?s (?:check|verify)|this (?:is|matches|agrees|checks|satisfies)|indeed|note)/i;
+const setBold = /\*\*(?=[^\s*])([^*\n]{1,200})\*\*/g;
+const amount = /[-−]?(?:[$€£¥₹][ \t]?)?\d[\d,]*(?:\.\d+)?(?:[ \t]?\/[ \t]?\d+)?(?:[ \t]?%)?/g;
+/** What makes another number of the digits beside it. */
+const goesOn =
+  /^(?:[\^_!xπ°²³√(]|[ \t]{0,2}(?:[*×·÷^+/]|[-−][ \t]?\d)|[ \t](?:hundred|thousand|million|billion|trillion|dozen|and a half|percent|per cent|squared|cubed)\b|[.,:]\d)/i;
+
+/** The result of the closing sentence: set in bold, or in a sentence that draws a conclusion. Sentences that only check it are passed over. */
+export function conclusionOf(text: string): Candidate | undefined {
+  let end = text.trimEnd().length;
+  for (let sentences = 0; end > 0 && sentences < 8; sentences++) {
+    const start = sentenceStart(text, end);
+    const sentence = text.slice(start, end);
+    const found = resultOf(text, start, end);
+    if (found !== undefined) {
+      if (concluding.test(sentence) || found.bold) return found.candidate;
+      if (!aside.test(sentence)) return undefined;
+    } else if (/\d|\$|\\[([]/.test(sentence) && !aside.test(sentence)) return undefined;
+    end = text.slice(0, start).trimEnd().length;
+  }
+  return undefined;
+}
+
+/** Where the last sentence before `end` begins. A display on lines of its own belongs to the sentence before it. */
+function sentenceStart(text: string, end: number): number {
+  const open = displayBefore(text, end);
+  const stop = open === undefined ? end : text.slice(0, open).trimEnd().length;
+  let start = text.lastIndexOf("\n", stop - 1) + 1;
+  for (;;) {
+    const full = sentenceEnd(text, start, stop);
+    const next = full + 1 + (/^\s*/.exec(text.slice(full + 1, stop))?.[0].length ?? 0);
+    if (full >= stop - 1 || next >= stop) return start;
+    start = next;
+  }
+}
+
+/** Where the display that ends at `end` opens, if one does and begins its line. */
+function displayBefore(text: string, end: number): number | undefined {
+  const closing = /(?:\\\]|\$\$)[.,;]?$/.exec(text.slice(Math.max(0, end - 4), end))?.[0];
+  if (closing === undefined) return undefined;
+  const close = end - closing.length;
+  const open = close < 1 ? -1 : text.lastIndexOf(closing.startsWith("$") ? "$$" : "\\[", close - 1);
+  return open >= 0 && text.slice(text.lastIndexOf("\n", open) + 1, open).trim() === "" ? open : undefined;
+}
+
+function resultOf(text: string, start: number, end: number): { readonly candidate: Candidate; readonly bold: boolean } | undefined {
+  const sentence = text.slice(start, end);
+  const bold = [...sentence.matchAll(setBold)].filter((match) => /[\d\\$]/.test(match[1] as string)).at(-1);
+  if (bold !== undefined) {
+    const at = start + bold.index;
+    return { candidate: { rule: "conclusion", start: at, end: at + bold[0].length, textStart: at, text: bold[0] }, bold: true };
+  }
+  const candidate = lastFormula(text, start, end) ?? lastAmount(text, start, end);
+  return candidate && { candidate, bold: false };
+}
+
+/** The last formulas of a sentence; several that only a comma or "and" keeps apart are one answer. */
+function lastFormula(text: string, start: number, end: number): Candidate | undefined {
+  const formulas: Formula[] = [...formulasIn(text, start, end)];
+  const last = formulas.at(-1);
+  if (last === undefined) return undefined;
+  let first = last;
+  for (const before of formulas.slice(0, -1).reverse()) {
+    if (!/^[\s,;]*(?:and|or)?[\s,;]*$/i.test(text.slice(before.end, first.start))) break;
+    first = before;
+  }
+  const inside = first === last ? afterLastEquals(last.inner) : text.slice(first.start, last.end);
+  return { rule: "conclusion", start: first.start, end: last.end, textStart: first.start, text: inside };
+}
+
+/** Of a chain of numbers ("3 + 4 = 7") its end; where letters stand before the sign, the whole. */
+function afterLastEquals(inner: string): string {
+  const at = inner.lastIndexOf("=");
+  if (at < 0 || /\\(?:text|mathrm)|[<>]|\\[lg]eq?\b/.test(inner.slice(0, at))) return at < 0 ? inner : inner.slice(at + 1);
+  const left = inner.slice(0, at).replace(/\\[A-Za-z]+/g, "");
+  const chained = inner.indexOf("=") !== at;
+  return /[A-Za-z]/.test(left) && !chained ? inner : inner.slice(at + 1);
+}
+
+function lastAmount(text: string, start: number, end: number): Candidate | undefined {
+  const sentence = text.slice(start, end);
+  const numbers = [...sentence.matchAll(amount)].filter(
+    ({ index, 0: digits }) => !/[A-Za-z_^\d.]$/.test(sentence.slice(0, index)) && !goesOn.test(sentence.slice(index + digits.length)),
+  );
+  const equals = sentence.lastIndexOf("=");
+  const said = [
+    ...sentence.matchAll(
+      /\b(?:is|are|be|was|were|equals?|totals?|has|have|had|gets?|makes?|costs?|takes?|needs?|earns?|pays?|spends?|sold|sells?|left with)[ \t:]+(?:only |exactly |a total of |about |around )?(?=[-−$€£\d])/gi,
+    ),
+  ].at(-1);
+  const from = equals >= 0 ? equals : (said?.index ?? -1);
+  const behind = numbers.filter(({ index }) => index >= from);
+  const chosen = from >= 0 ? behind[0] : numbers.length === 1 ? numbers[0] : undefined;
+  if (chosen === undefined || (from >= 0 && equals >= 0 && chosen.index > equals + 6)) return undefined;
+  if (/\bor\b/i.test(sentence.slice(chosen.index)) && behind.length > 1) return undefined;
+  const at = start + chosen.index;
+  return { rule: "conclusion", start: at, end: at + chosen[0].length, textStart: at, text: chosen[0] };
+}
+
+/** The last formula between delimiters, else the last number; what stands nearer to the end. */
+export function lastOf(text: string): Candidate | undefined {
+  let formula: Formula | undefined;
+  for (const each of formulasIn(text, 0, text.length)) if (each.inner.trim() !== "") formula = each;
+  let number: RegExpExecArray | undefined;
+  for (const match of text.matchAll(amount)) number = match;
+  if (formula !== undefined && (number === undefined || number.index < formula.end))
+    return { rule: "formula", start: formula.start, end: formula.end, textStart: formula.start, text: afterLastEquals(formula.inner) };
+  if (number === undefined) return undefined;
+  return { rule: "number", start: number.index, end: number.index + number[0].length, textStart: number.index, text: number[0] };
+}

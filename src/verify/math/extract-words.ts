@@ -1,0 +1,41 @@
+/** Words by which a writer denies an answer, offers another, or takes it back. */
+
+/** A denial or a question around the answer. */
+const denied =
+  /(?:\b(?:not|never|neither|nor|cannot be|rather than|instead of|other than|except)\b|n['’]t(?: be)?\b)[\s$\\([*:]{1,6}(?:(?:equal|equals|to|the|be|simply|just|answer|is)[\s$\\([*:]{1,4}){0,3}$/i;
+
+/** Whether an answer is denied by what leads to it, or asked by what follows it. */
+export function isUncertain(lead: string, behind: string): boolean {
+  const sentence = lead.split(/[.!?\n]\s/).at(-1) as string;
+  return denied.test(sentence) || /^[$)\]]?\?/.test(behind);
+}
+
+/** Words that set one answer beside another. */
+const another =
+  /\b(?:alternatively|or (?:maybe|perhaps|possibly|else|rather|it (?:could|might|may) be)|another (?:possibility|option|possible answer) is|(?:could|might|may) also be|either)\b|(?:^|[\n.!?,])\s{0,8}or\b|^[\s$*)\]\\,.]*or\b/i;
+
+/** Whether the text between two answers makes the second an alternative. */
+export const offersAnother = (between: string): boolean => another.test(between);
+
+const surely = String.raw`(?:clearly |obviously |definitely |probably |actually |certainly )?`;
+const negative = String.raw`(?:wrong|incorrect|not right|not correct|not the (?:final |correct |right )?answer|a mistake|mistaken|false|invalid|impossible|too (?:large|small|big|high|low))\b`;
+const positive = String.raw`(?:right|correct|the (?:final |correct |right )?answer|it\b|possible)`;
+const denies = String.raw`(?:can(?:no|['’])t be|cannot be|isn['’]t|is not|['’]s not|was not|wasn['’]t)`;
+const said = String.raw`(?:that|this|it|which|the above|my (?:previous |earlier |first )?(?:answer|result|solution)|the (?:previous |earlier |above |first )?(?:answer|result))`;
+/** Words about the answer that take it back: of what was just said, or as an exclamation. */
+const back = new RegExp(
+  [
+    String.raw`^[\s$*)\]}\\.,:;–—-]{0,12}(?:(?:is|was|seems|looks|must be|would be)[ \t]+${surely}${negative}|${denies}[ \t]+${surely}${positive})`,
+    String.raw`\b${said}(?:(?:['’]s| is| was| seems| looks| must be)[ \t]+${surely}${negative}|[ \t]?${denies}[ \t]+${surely}${positive})`,
+    String.raw`\b(?:scratch that|ignore (?:that|this|the (?:above|previous|box))|disregard (?:that|this|the (?:above|previous))|strike that|i take (?:that|it) back|i (?:was|am) (?:wrong|mistaken)|i made (?:a|an) (?:mistake|error)|wait[,.… ]{1,4}no\b|oops)\b`,
+  ].join("|"),
+  "i",
+);
+/** An alternative behind the last answer that gives none of its own form. */
+const orElse = /^[\s$*)\]}\\.,;]{0,8}(?:or|or maybe|or perhaps|or possibly|alternatively|but (?:it )?(?:could|might|may) also be)\b[^\n]{0,40}?(?:[$\\(]|\d)/i;
+
+/** Whether what follows an answer takes it back, or offers another beside it. */
+export function isTakenBack(rest: string): boolean {
+  if (rest.trim() === "") return false;
+  return orElse.test(rest) || back.test(rest);
+}
