@@ -2,6 +2,7 @@
 import { ModelError } from "../../core/errors.js";
 import type { Json } from "../../core/json.js";
 import type { GgufFile } from "./file.js";
+import { sentencePieceParts } from "./sentencepiece.js";
 
 /** GPT-2's own rule, which ByteLevel has built in. */
 const gpt2: Json = { type: "ByteLevel", add_prefix_space: false, trim_offsets: true, use_regex: true };
@@ -39,20 +40,42 @@ const rules: { readonly [pre: string]: Rule } = {
 /** Kinds of tokens in `tokenizer.ggml.token_type`. */
 const [unknown, control, own, unused] = [2, 3, 4, 5];
 
+/** What is read of a file here. */
+type Metadata = Pick<GgufFile, "path" | "has" | "text" | "number" | "flag" | "list">;
+
 export interface TokenizerFiles {
   readonly tokenizer: Json;
   readonly config: { readonly [key: string]: Json };
 }
 
+function byteLevelParts(rule: Rule, tokens: readonly (readonly [number, string])[], merges: readonly string[]): { readonly [key: string]: Json } {
+  return {
+    normalizer: rule.normalizer ?? null,
+    pre_tokenizer: rule.split,
+    decoder: { type: "ByteLevel", add_prefix_space: true, trim_offsets: true, use_regex: true },
+    model: {
+      type: "BPE",
+      dropout: null,
+      unk_token: null,
+      continuing_subword_prefix: null,
+      end_of_word_suffix: null,
+      fuse_unk: false,
+      byte_fallback: false,
+      ignore_merges: rule.wholeWords === true,
+      vocab: Object.fromEntries(tokens.map(([id, name]) => [name, id])),
+      merges,
+    },
+  };
+}
+
 /** The content of both files. Throws ModelError for a vocabulary or a rule for splitting that is not known. */
-export function tokenizerOf(file: GgufFile): TokenizerFiles {
+export function tokenizerOf(file: Metadata): TokenizerFiles {
   const refuse = (cause: string): never => {
     throw new ModelError({ place: file.path, cause, mend: "give the model as a Hugging Face folder, whose tokenizer.json says the rule" });
   };
   const model = file.text("tokenizer.ggml.model", "none");
-  if (model !== "gpt2") refuse(`its vocabulary is of the kind ${model}, and byte-level pairs (gpt2) alone are read from GGUF files`);
-  const pre = file.text("tokenizer.ggml.pre", "default");
-  const rule = rules[pre] ?? refuse(`its rule for splitting texts is ${pre}, and ${Object.keys(rules).join(", ")} are known`);
+  if (model !== "gpt2" && model !== "llama")
+    refuse(`its vocabulary is of the kind ${model}, and byte-level pairs (gpt2) and SentencePiece pairs (llama) alone are read from GGUF files`);
   const tokens = file.list("tokenizer.ggml.tokens") as readonly string[];
   const types = file.list("tokenizer.ggml.token_type") as readonly number[];
   const typed = (id: number): number => types[id] ?? 1;
@@ -61,6 +84,21 @@ export function tokenizerOf(file: GgufFile): TokenizerFiles {
   const named = (name: string): string | null => {
     const key = `tokenizer.ggml.${name}_token_id`;
     return file.has(key) ? (tokens[file.number(key)] ?? null) : null;
+  };
+  // Padding of the table to a round size ("unused") is no token.
+  const used = all.filter(([id]) => typed(id) !== unused);
+  const parts = (): { readonly [key: string]: Json } => {
+    if (model === "gpt2") {
+      const pre = file.text("tokenizer.ggml.pre", "default");
+      const rule = rules[pre] ?? refuse(`its rule for splitting texts is ${pre}, and ${Object.keys(rules).join(", ")} are known`);
+      return byteLevelParts(rule, used, file.list("tokenizer.ggml.merges") as readonly string[]);
+    }
+    const scores = file.list("tokenizer.ggml.scores") as readonly number[];
+    const pieces = used.map(([id, text]) => ({ id, text, score: scores[id] ?? 0, plain: typed(id) === 1 }));
+    return {
+      pre_tokenizer: null,
+      ...sentencePieceParts(pieces, { unknown: named("unknown"), spaceBefore: file.flag("tokenizer.ggml.add_space_prefix", true) }),
+    };
   };
   return {
     tokenizer: {
@@ -76,29 +114,14 @@ export function tokenizerOf(file: GgufFile): TokenizerFiles {
         normalized: false,
         special: typed(id) !== own,
       })),
-      normalizer: rule.normalizer ?? null,
-      pre_tokenizer: rule.split,
       post_processor: null,
-      decoder: { type: "ByteLevel", add_prefix_space: true, trim_offsets: true, use_regex: true },
-      model: {
-        type: "BPE",
-        dropout: null,
-        unk_token: null,
-        continuing_subword_prefix: null,
-        end_of_word_suffix: null,
-        fuse_unk: false,
-        byte_fallback: false,
-        ignore_merges: rule.wholeWords === true,
-        // Padding of the table to a round size ("unused") is no token.
-        vocab: Object.fromEntries(all.filter(([id]) => typed(id) !== unused).map(([id, name]) => [name, id])),
-        merges: file.list("tokenizer.ggml.merges") as readonly string[],
-      },
+      ...parts(),
     },
     config: {
       tokenizer_class: "PreTrainedTokenizerFast",
       model_max_length: file.number(`${file.text("general.architecture")}.context_length`),
       clean_up_tokenization_spaces: false,
-      add_bos_token: file.flag("tokenizer.ggml.add_bos_token", false),
+      add_bos_token: file.flag("tokenizer.ggml.add_bos_token", model === "llama"),
       bos_token: named("bos"),
       eos_token: named("eos"),
       pad_token: named("padding"),
