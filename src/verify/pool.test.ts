@@ -54,6 +54,16 @@ describe("a pool of verifiers", () => {
     await pool.close();
   });
 
+  it("has the next thread ready when it ends one, and the same size ever after", async () => {
+    const source = moduleSource();
+    const pool = await startPool({ verifier: await loadVerifier(source), source, workers: 1, deadlineMs: 300 });
+    const problems = ["loop", "1", "loop", "1", "2"];
+    const verdicts = await Promise.all(problems.map((response) => pool.judge(problem("1"), response, false)));
+    expect(verdicts.map(({ kind }) => kind)).toEqual(["unscored", "accept", "unscored", "accept", "reject"]);
+    expect(pool.starved).toBe(2);
+    await pool.close();
+  });
+
   it("tries a response once more when its worker is lost, and then leaves it unscored", async () => {
     const source = moduleSource();
     const pool = await startPool({ verifier: await loadVerifier(source), source, workers: 2 });

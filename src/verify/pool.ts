@@ -122,10 +122,18 @@ interface Waiting {
 
 interface Thread {
   readonly worker: Worker;
+  /** It has a place in the pool: no spare, and not given up. */
+  serving: boolean;
   current: Waiting | undefined;
   timer: ReturnType<typeof setTimeout> | undefined;
   /** What ended it. */
   fault: { readonly message: string; readonly at?: string } | undefined;
+}
+
+interface Spare {
+  readonly loading: Promise<Thread>;
+  /** Once it is loaded. */
+  thread?: Thread;
 }
 
 class Threads implements JudgePool {
@@ -133,6 +141,8 @@ class Threads implements JudgePool {
   private readonly threads = new Set<Thread>();
   private readonly idle: Thread[] = [];
   private readonly queue: Waiting[] = [];
+  /** A thread for the place of one that may have to be ended: loading a verifier takes longer than most verdicts. */
+  private spare: Spare | undefined;
   private nextId = 0;
   private closed = false;
 
@@ -143,7 +153,7 @@ class Threads implements JudgePool {
   ) {}
 
   async start(workers: number): Promise<void> {
-    await Promise.all(Array.from({ length: workers }, () => this.add()));
+    await Promise.all(Array.from({ length: workers }, async () => this.serve(await this.load())));
   }
 
   judge(problem: Problem, response: string, truncated: boolean): Promise<Verdict> {
@@ -158,10 +168,10 @@ class Threads implements JudgePool {
     await Promise.all([...this.threads].map(({ worker }) => worker.terminate()));
   }
 
-  /** Starts a worker and takes it into service once its verifier is the one that is meant. */
-  private async add(): Promise<void> {
+  /** Starts a worker whose verifier is the one that is meant. */
+  private async load(): Promise<Thread> {
     const worker = startThread(import.meta.url, "worker", { source: this.source });
-    const thread: Thread = { worker, current: undefined, timer: undefined, fault: undefined };
+    const thread: Thread = { worker, serving: false, current: undefined, timer: undefined, fault: undefined };
     this.threads.add(thread);
     try {
       await this.ready(worker);
@@ -182,8 +192,22 @@ class Threads implements JudgePool {
       thread.fault ??= { message: `its thread was ended, as by process.exit(${code})` };
       this.lose(thread);
     });
+    return thread;
+  }
+
+  private serve(thread: Thread): void {
+    thread.serving = true;
     this.idle.push(thread);
     this.dispatch();
+  }
+
+  /** Another thread takes the place of one: the spare, or one that is loaded now. */
+  private replace(thread: Thread): void {
+    if (!thread.serving || this.closed) return;
+    thread.serving = false;
+    const next = this.spare?.loading ?? this.load();
+    this.spare = undefined;
+    next.then((other) => this.serve(other)).catch((error: unknown) => this.abandon(error));
   }
 
   private ready(worker: Worker): Promise<void> {
@@ -217,7 +241,7 @@ class Threads implements JudgePool {
       const thread = this.idle.pop() as Thread;
       const waiting = this.queue.shift() as Waiting;
       thread.current = waiting;
-      thread.timer = setTimeout(() => this.giveUp(thread), this.deadlineMs);
+      thread.timer = setTimeout(() => this.prepare(thread), this.deadlineMs / 2);
       thread.worker.postMessage(waiting.job);
     }
   }
@@ -228,8 +252,26 @@ class Threads implements JudgePool {
     thread.current = undefined;
     if (current === undefined) return;
     current.resolve(verdict);
-    this.idle.push(thread);
-    this.dispatch();
+    this.serve(thread);
+  }
+
+  /** Half of the deadline has gone: the thread that may take this one's place is loaded. */
+  private prepare(thread: Thread): void {
+    thread.timer = setTimeout(() => this.giveUp(thread), this.deadlineMs / 2);
+    if (this.spare !== undefined) return;
+    const spare: Spare = { loading: this.load() };
+    this.spare = spare;
+    spare.loading.then(
+      (other) => {
+        spare.thread = other;
+      },
+      // It is told when it is needed, and cannot be loaded then either.
+      () => this.forget(spare),
+    );
+  }
+
+  private forget(spare: Spare): void {
+    if (this.spare === spare) this.spare = undefined;
   }
 
   /** The deadline: the thread is ended, which really stops the work. */
@@ -238,6 +280,7 @@ class Threads implements JudgePool {
     thread.current = undefined;
     this.starved++;
     current?.resolve(starvedVerdict(this.deadlineMs));
+    this.replace(thread);
     void thread.worker.terminate();
   }
 
@@ -247,6 +290,7 @@ class Threads implements JudgePool {
     const at = this.idle.indexOf(thread);
     if (at >= 0) this.idle.splice(at, 1);
     const { current } = thread;
+    if (this.spare?.thread === thread) this.forget(this.spare);
     if (this.closed) {
       current?.resolve(unscored("pool-closed"));
       return;
@@ -256,7 +300,7 @@ class Threads implements JudgePool {
       if (current.lost > 1) current.resolve(unscored("worker-lost", { evidence: { ...thread.fault } }));
       else this.queue.unshift(current);
     }
-    this.add().catch((error: unknown) => this.abandon(error));
+    this.replace(thread);
   }
 
   /** A worker cannot be replaced. While others are left they go on; else nothing waits for ever. */

@@ -17,11 +17,12 @@ const another =
 /** Whether the text between two answers makes the second an alternative. */
 export const offersAnother = (between: string): boolean => another.test(between);
 
-const surely = String.raw`(?:clearly |obviously |definitely |probably |actually |certainly )?`;
+const surely = "(?:clearly |obviously |definitely |probably |actually |certainly )?";
 const negative = String.raw`(?:wrong|incorrect|not right|not correct|not the (?:final |correct |right )?answer|a mistake|mistaken|false|invalid|impossible|too (?:large|small|big|high|low))\b`;
 const positive = String.raw`(?:right|correct|the (?:final |correct |right )?answer|it\b|possible)`;
-const denies = String.raw`(?:can(?:no|['’])t be|cannot be|isn['’]t|is not|['’]s not|was not|wasn['’]t)`;
-const said = String.raw`(?:that|this|it|which|the above|my (?:previous |earlier |first )?(?:answer|result|solution)|the (?:previous |earlier |above |first )?(?:answer|result))`;
+const denies = "(?:can(?:no|['’])t be|cannot be|isn['’]t|is not|['’]s not|was not|wasn['’]t)";
+const said =
+  "(?:that|this|it|which|the above|my (?:previous |earlier |first )?(?:answer|result|solution)|the (?:previous |earlier |above |first )?(?:answer|result))";
 /** Words about the answer that take it back: of what was just said, or as an exclamation. */
 const back = new RegExp(
   [
