@@ -47,7 +47,7 @@ const defaultBudget = 256;
 export async function openSession({ model: text, posed, flags, line }: SessionOptions): Promise<Session> {
   const { threads, verifierWorkers = 1 } = flags;
   const chat = chatOf(flags);
-  if (posed.raw) refuseTemplateOptions("of --prompt", "the text is taken as it is without --chat", chat);
+  if (posed.raw) refuseTemplateOptions("option --prompt", "the text is taken as it is without --chat", chat);
   const { model, tokenizer, config } = await readModel(text, chat, line.silent === true);
   const { problems, verifier, source } = posed;
   // What the model cannot take is refused before an engine is started.

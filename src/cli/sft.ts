@@ -110,7 +110,7 @@ async function run(flags: SftFlags): Promise<void> {
   const known = model === undefined ? undefined : await inspectFolder(model.folder);
   const longest = known === undefined ? flags.maxLength : known.maxPositions;
   const chat = chatOf(flags);
-  if (model === undefined) refuseTemplateOptions("of --size", "a new policy has no chat template", chat);
+  if (model === undefined) refuseTemplateOptions("option --size", "a new policy has no chat template", chat);
   const own = model === undefined ? undefined : await loadTokenizer(model.folder, chat);
   const tokenizer = own ?? task?.tokenizer ?? (task ? noTokenizer(task.name) : alphabetOf(pairs));
   const config = flags.size === undefined ? undefined : policyConfig(flags.size, tokenizer, flags.maxLength);

@@ -30,7 +30,7 @@ export const hasTokenizer = (folder: string): boolean => [alphabetFile, "tokeniz
 /** The tokenizer of a folder. Throws ModelError where it has none, or a file of it is damaged; ConfigError for options of a template that there is not. */
 export async function loadTokenizer(folder: string, options: TokenizerOptions = {}): Promise<Tokenizer> {
   if (existsSync(join(folder, alphabetFile))) {
-    refuseTemplateOptions(folder, "it has an alphabet in place of a chat template", options);
+    refuseTemplateOptions(`model ${folder}`, "it has an alphabet in place of a chat template", options);
     return loadAlphabet(folder);
   }
   const place = join(folder, "tokenizer.json");
@@ -58,12 +58,12 @@ export async function loadTokenizer(folder: string, options: TokenizerOptions = 
   return hubTokenizer({ place, file, config, folder }, options);
 }
 
-/** What a template would take, where there is none. `template` itself counts where it cannot be used. */
-export function refuseTemplateOptions(model: string, why: string, { template, kwargs, tools, system }: TokenizerOptions): void {
+/** Throws ConfigError for what a template would take where there is none, and for a template where none can be used. */
+export function refuseTemplateOptions(place: string, why: string, { template, kwargs, tools, system }: TokenizerOptions): void {
   const given = Object.entries({ "a chat template": template, "variables of a chat template": kwargs, tools, "a system message": system });
   const [name] = given.find(([, value]) => value !== undefined) ?? [];
   if (name === undefined) return;
-  throw new ConfigError({ place: `model ${model}`, cause: `${why}, so ${name} would change nothing`, mend: "leave it out" });
+  throw new ConfigError({ place, cause: `${why}, so ${name} would change nothing`, mend: "leave it out" });
 }
 
 interface HubFiles {
@@ -91,7 +91,7 @@ export function hubTokenizer({ place, file, config, folder }: HubFiles, options:
   }
   const bosId = config.add_bos_token === true || begins(file, added.get(names.bos_token ?? "")) ? idOf(names.bos_token) : undefined;
   const template = templateOf(config, folder, options);
-  if (template === undefined) refuseTemplateOptions(folder ?? place, "it has no chat template", options);
+  if (template === undefined) refuseTemplateOptions(`model ${folder ?? place}`, "it has no chat template", options);
   const specials = (file.added_tokens ?? []).filter(({ special }) => special === true).map(({ content }) => content);
   return new HubTokenizer({
     place,

@@ -27,7 +27,7 @@ const besides = [
  */
 export async function tokenizerOf(folder: string, own: Tokenizer | undefined, options: TokenizerOptions = {}): Promise<Tokenizer> {
   if (!hasTokenizer(folder) && own !== undefined) {
-    refuseTemplateOptions(folder, "it has the task's alphabet in place of a chat template", options);
+    refuseTemplateOptions(`model ${folder}`, "it has the task's alphabet in place of a chat template", options);
     return own;
   }
   const found = await loadTokenizer(folder, options);

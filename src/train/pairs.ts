@@ -27,7 +27,7 @@ export interface PairColumns {
   readonly messages: string;
 }
 
-const mend = "mend these lines, or name the columns with --prompt-column and --response-column, or --messages-column";
+const mend = "mend these lines, or name the columns with --prompt-column and --response-column";
 
 /** Reads all pairs of a file, a record each: its prompt a text or a list of messages, its response a text that is not empty; or a conversation. Empty lines are passed over. */
 export async function readPairs(file: string, columns: PairColumns): Promise<Pair[]> {
