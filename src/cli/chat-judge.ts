@@ -3,7 +3,6 @@ import { ConfigError } from "../core/errors.js";
 import { readJson } from "../core/json-text.js";
 import type { Message, Problem } from "../core/problem.js";
 import type { Verdict } from "../core/verdict.js";
-import { verifierId } from "../verify/contract.js";
 import { type JudgePool, startPool } from "../verify/pool.js";
 import { chosenVerifier, type Posed, type ProblemFlags, posedProblems } from "./problems.js";
 
@@ -21,7 +20,7 @@ type Judges = Pick<Posed, "verifier" | "source">;
 /** Loads nothing before it is asked for something. */
 export class ChatJudge {
   private posed: Promise<Posed> | undefined;
-  private pool: { readonly of: string; readonly judges: Promise<JudgePool> } | undefined;
+  private pool: JudgePool | undefined;
   private next = 0;
 
   constructor(
@@ -56,9 +55,8 @@ export class ChatJudge {
     if (problem.reference.answer === undefined && verifier.needsReference !== false) {
       throw new ConfigError({ place: "/verdict", cause: "this question has no reference", mend: "write it behind: /verdict 42" });
     }
-    const id = verifierId(verifier);
-    this.pool ??= { of: id, judges: startPool({ verifier, ...(source && { source }) }) };
-    const verdict = await (await this.pool.judges).judge(problem, response, truncated);
+    this.pool ??= await startPool({ verifier, ...(source && { source }) });
+    const verdict = await this.pool.judge(problem, response, truncated);
     return { verdict, answer: verifier.extract ? (verifier.extract(response) ?? null) : null };
   }
 
@@ -72,7 +70,7 @@ export class ChatJudge {
   }
 
   async close(): Promise<void> {
-    await (await this.pool?.judges)?.close();
+    await this.pool?.close();
   }
 }
 

@@ -1,6 +1,6 @@
 /** The lines of a chat: messages that are answered as they are drawn, and commands. */
 import { createInterface, type Interface } from "node:readline";
-import { ConfigError, DataError, EngineError, TouchstoneError } from "../core/errors.js";
+import { ArgumentError, ConfigError, DataError, EngineError, ModelError } from "../core/errors.js";
 import { nearestName } from "../core/options.js";
 import { type Message, type Problem, plainContext } from "../core/problem.js";
 import { randomKey } from "../core/random.js";
@@ -42,6 +42,7 @@ export interface ChatParts {
 
 const commands = ["verdict", "problem", "reset", "help", "quit"] as const;
 const help = "/verdict [REFERENCE], /problem, /reset, /quit; a line that begins with // is a message that begins with /";
+const lineFaults = [ConfigError, DataError, ModelError, ArgumentError];
 /** Of a terminal that does not say. */
 const usualWidth = 80;
 
@@ -70,7 +71,8 @@ async function follow(reader: Interface, chat: Chat, terminal: boolean): Promise
     try {
       if (!(await chat.line(line))) return;
     } catch (error) {
-      if (!(error instanceof TouchstoneError)) throw error;
+      // What the line asks for cannot be; any other fault is the end of the chat.
+      if (!lineFaults.some((kind) => error instanceof kind)) throw error;
       process.stderr.write(`${failureText(error)}\n`);
       if (!terminal) process.exitCode = 1;
     }
