@@ -8,7 +8,7 @@ import type { Verifier } from "./contract.js";
 import { fromFolder, isOutside, outsideVerifier } from "./reward/outside.js";
 import { loadVerifier, type VerifierSource } from "./source.js";
 
-const modules: { readonly [name: string]: string } = { exact: "./exact/exact", number: "./number/number" };
+const modules: { readonly [name: string]: string } = { exact: "./exact/exact", number: "./number/number", choice: "./choice/choice" };
 
 /** Names of all verifiers. */
 export const verifierNames: readonly string[] = Object.keys(modules);

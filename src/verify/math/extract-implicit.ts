@@ -1,6 +1,6 @@
 /** Answers without an announcement: a response that is nothing else, a closing sentence, and what a policy may take besides. */
 
-import { type Formula, formulasIn, sentenceEnd, unwrapped } from "./extract-text.js";
+import { type Formula, formulaAt, formulasIn, sentenceEnd, unwrapped } from "./extract-text.js";
 import type { Candidate } from "./extract-types.js";
 
 /** Most words, formulas aside, of a response that is an answer and no sentence about one. */
@@ -16,7 +16,27 @@ export function wholeOf(text: string, start = 0): Candidate | undefined {
   const setOff = /^(?:\$|\\[([]|```)/.test(trimmed);
   if (!setOff && inner.includes("\n") && !/\\\\|&/.test(inner)) return undefined;
   const bare = inner.length > 4000 ? inner : inner.replace(/\\(?:text|mathrm|mbox)\*?\s{0,2}\{[^{}]*\}/g, " ");
-  return (bare.match(words)?.length ?? 0) <= mostWords && !/[.!?]\s+[A-Z]/.test(bare) ? candidate : undefined;
+  return (bare.match(words)?.length ?? 0) <= mostWords && !/[.!?]\s+[A-Z]|\b[Aa]nswer\b/.test(bare) ? candidate : undefined;
+}
+
+/** A last line that is nothing but a value, where the line before it is not one too. */
+export function lastLineOf(text: string): Candidate | undefined {
+  const end = text.trimEnd().length;
+  const start = text.lastIndexOf("\n", end - 1) + 1;
+  if (start === 0) return undefined;
+  const before = text.slice(0, start).trimEnd();
+  const previous = before.slice(before.lastIndexOf("\n") + 1);
+  const line = text.slice(start, end);
+  if (!isValue(line) || isValue(previous)) return undefined;
+  const inner = unwrapped(line);
+  const formula = formulaAt(inner, 0);
+  return { rule: "conclusion", start, end, textStart: start, text: afterLastEquals(formula?.end === inner.length ? formula.inner : inner) };
+}
+
+function isValue(line: string): boolean {
+  const inner = unwrapped(line);
+  if (inner === "" || inner.length > 200 || /[:?]$|^[=+*/]|^\\(?:begin|end|\])/.test(inner)) return false;
+  return (inner.replace(/\\(?:text|mathrm|mbox)\*?\s{0,2}\{[^{}]*\}/g, " ").match(words)?.length ?? 0) === 0;
 }
 
 const concluding =

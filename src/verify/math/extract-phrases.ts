@@ -4,7 +4,7 @@ import { formulaAt, sentenceEnd, unwrapped } from "./extract-text.js";
 import type { Candidate } from "./extract-types.js";
 
 /** What announces an answer, up to its verb or colon. */
-const subject = String.raw`\b(?:answers?|ans(?=[ \t]{0,4}[.:=])|final (?:result|solution|value)|solution(?=[*_ \t]{0,4}:))`;
+const subject = String.raw`\b(?:answers?|ans(?=[ \t]{0,4}[.:=])|final (?:result|solution|value)|(?:correct|right|best) (?:option|choice|letter|alternative|statement|one)|solution(?=[*_ \t]{0,4}:))`;
 const about = String.raw`(?:[ \t]*\([^()\n]{0,60}\))?(?:[ \t]+(?:to|of|for|in|choice|option)\b(?:(?!\b(?:is|are|was|be)\b)[^.:=\n]){0,80})?`;
 const verb = String.raw`[*_"'”\x60 \t]*(?:[ \t](?:is|are|was|will be|would be|should be|must be|should read|equals?|becomes|comes out (?:to|as)|to be)\b(?:[ \t]+(?:therefore|thus|then|simply|just|actually|now|indeed|hence|found to be|given by|equal to|exactly|as follows))*[*_ \t]*[:=]?|[:=：]|[-=]+>|→|⇒|—)`;
 const others = String.raw`答案(?:是|为|應為|应为|[:：])|答[:：]|答えは|(?:la )?r[ée]ponse(?: finale)?[ \t]*(?:est|:)|(?:la )?respuesta(?: final)?[ \t]*(?:es|:)|(?:die )?antwort[ \t]*(?:ist|lautet|:)|(?:a )?resposta(?: final)?[ \t]*(?:é|:)|ответ[ \t]*[:—-]`;
@@ -14,7 +14,7 @@ const heading = /^[ \t]*(?:#{1,6}[ \t]*)?(?:step[ \t]*\d+:?[ \t]*)?[*_]{0,3}(?:t
 const markers = /####(?!#)|<\|?answer\|?>/gi;
 /** "42 is the answer" */
 const behind =
-  /(\$[^$\n]{1,200}\$|\\\((?:[^\\\n]|\\(?!\))){1,200}\\\)|\*\*[^*\n]{1,80}\*\*|(?<![\w.,/^*+-])[-−]?\$?\d[\d,./]*%?)[ \t]+(?:is|as|becomes)[ \t]+(?:the|my|our)[ \t]+(?:final |correct )?(?:answer|solution)\b/gi;
+  /(\$[^$\n]{1,200}\$|\\\((?:[^\\\n]|\\(?!\))){1,200}\\\)|\*\*[^*\n]{1,80}\*\*|(?<![\w.,/^*+-])[-−]?\$?\d[\d,./]*%?)[ \t]+(?:is|as|becomes)[ \t]+(?:the|my|our)[ \t]+(?:final |correct )?(?:answer|solution)\b|\b(?:option|choice|answer)[ \t]+[*_]{0,2}(\(?[A-J]\)?)[*_]{0,2}[ \t]+is[ \t]+(?:the[ \t]+)?(?:correct|right|best|answer)\b/gi;
 /** "Wait, it should be 816": a correction announces as well as "the answer" does. */
 const corrected =
   /\b(?:actually|wait|correction|i mean|sorry|no|mistake|instead)\b[^.\n]{0,60}?\b(?:it|this|that|the (?:value|total|result|number|sum))(?:['’]s|[ \t](?:is|should be|must be))[ \t]+(?=[-−$\\(*\d])|\bcorrection:[ \t]*/gi;
@@ -34,7 +34,7 @@ export function announcedIn(text: string, from = 0): Candidate[] {
   };
   if (subjects.test(text)) {
     for (const pattern of [announced, heading]) each(pattern, (match, after) => captured(text, "phrase", match.index, after));
-    each(behind, ({ index, 1: inside = "" }, end) => ({ rule: "phrase", start: index, end, textStart: index, text: inside }));
+    each(behind, ({ index, 1: value, 2: letter }, end) => ({ rule: "phrase", start: index, end, textStart: index, text: (value ?? letter) as string }));
   }
   each(corrected, (match, after) => captured(text, "phrase", match.index, after));
   each(markers, (match, after) => (match[0].startsWith("#") ? captured(text, "marker", match.index, after) : tagged(text, match.index, after)));
@@ -42,7 +42,7 @@ export function announcedIn(text: string, from = 0): Candidate[] {
   return found.slice(-mostAnnounced).flatMap(([, read]) => read() ?? []);
 }
 
-const subjects = /answer|\bans\b|result|solution|value|答|r[ée]ponse|respuesta|antwort|resposta|ответ/i;
+const subjects = /answer|(?:option|choice|letter|alternative|statement|one) |\bans\b|result|solution|value|答|r[ée]ponse|respuesta|antwort|resposta|ответ/i;
 
 function tagged(text: string, start: number, inside: number): Candidate | undefined {
   const rest = /<\|?\/?answer\|?>/i.exec(text.slice(inside));

@@ -6,10 +6,10 @@
  * many different answers are none. Without any of them a response that is nothing but an answer counts, then its closing
  * sentence. No rule looks at a part of the response only.
  */
-import type { AnswerRange } from "../contract.js";
+import type { AnswerRange, RejectReason } from "../contract.js";
 import { afterThinking, commitments, insideThinking, isCorrected, type Place, type Thinking } from "../extract.js";
 import { boxesIn } from "./extract-boxes.js";
-import { concludes, conclusionOf, lastOf, wholeOf } from "./extract-implicit.js";
+import { concludes, conclusionOf, lastLineOf, lastOf, wholeOf } from "./extract-implicit.js";
 import { announcedIn, announces, readingsOf } from "./extract-phrases.js";
 import { unwrapped } from "./extract-text.js";
 import type { Candidate, ExtractFault, Extraction } from "./extract-types.js";
@@ -45,6 +45,9 @@ export function extractAnswer(response: string, options: ExtractOptions): Extrac
   return offset === 0 ? found : moved(found, offset);
 }
 
+/** The reason for which a response without an answer is rejected. */
+export const reasonOf = (fault: ExtractFault): RejectReason => (fault === "unclosed" ? "no-answer" : fault);
+
 /** Where trailing tokens of the chat template can stand. */
 const tail = (text: string): string => text.slice(-400);
 
@@ -59,7 +62,7 @@ function find(text: string, options: ExtractOptions): Extraction {
   if (emptyBox.test(text)) return none("no-answer", "the box is empty");
   const alone = concludes(text) ? undefined : wholeOf(text);
   if (alone !== undefined) return settled(text, [alone]);
-  const closing = conclusionOf(text);
+  const closing = lastLineOf(text) ?? conclusionOf(text);
   if (closing !== undefined) return checked(text, [closing], [closing]);
   if (options.kind === "auto" && !isProse(text)) return settled(text, [whole]);
   const last = options.committed ? undefined : lastOf(text);
