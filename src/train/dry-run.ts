@@ -79,7 +79,7 @@ export async function dryRun(options: TrainOptions): Promise<DryRun> {
     const under = [...contexts.contexts.values(), ...c.rows.map(({ sampledUnder }) => sampledUnder)];
     const longest = Math.max(...under.map(({ ids }) => ids.length));
     const memory = await memoryOf(config, longest, roles.others);
-    const result = { steps: 0, loss: 0, statistics: {}, gap, gradNorms: [], clipped: 0, tokens: 0, rows: rows.length };
+    const result = { steps: 0, loss: 0, statistics: {}, gap, gradNorms: [], clipped: 0, tokens: 0, rows: rows.length, logp: new Map<number, Float64Array>() };
     return {
       config,
       method: tableOf(method),

@@ -131,7 +131,7 @@ export async function runStep(parts: StepParts, step: number, state: Readonly<Ru
     metrics,
     data: { metrics, verdicts: verdictsOf(c.rows), policy_version: updates, ledger: ledger.toJson() },
     clock,
-    extraOf: extras(c),
+    extraOf: extras(c, result.logp),
     silent: groupsWithoutCoefficient(c).length === c.batch.groups.length && !method.methods.some(({ signal }) => signal === "beyond"),
     updates,
     weights: result.weights ?? (drawn && drawn.lag > 0 ? undefined : sampledFrom(c.rows)) ?? state.weights,
@@ -141,13 +141,15 @@ export async function runStep(parts: StepParts, step: number, state: Readonly<Ru
 /** Identity of the weights that drew the policy's answers. */
 const sampledFrom = (rows: readonly Trajectory[]): string | undefined => rows.find(({ role }) => role === "policy")?.behaviour.conditions.weights;
 
-/** Rewards and coefficients of each row, for the rollout's record: the last coefficient, and each one before a shaping stage. */
-function extras(c: Coefficients): (trajectory: Trajectory) => Extra {
+/** Of each row, for the rollout's record: rewards, the last coefficient, each one before a shaping stage, and the log-probs that its ratio was made of last. */
+function extras(c: Coefficients, logp: ReadonlyMap<number, Float64Array>): (trajectory: Trajectory) => Extra {
   const index = new Map(c.rows.map((row, i) => [row, i]));
   return (trajectory) => {
     const i = index.get(trajectory);
     if (i === undefined) return {};
     const columns: { [name: string]: Float64Array } = { coefficient: c.credit.token[i], weight: c.weights[i] };
+    const trained = logp.get(i);
+    if (trained) columns.logp = trained;
     if (c.waterfall.length > 1) for (const { slot, stage, method, token } of c.waterfall) columns[`coefficient.${slot}.${stage}.${method}`] = token[i];
     return { numbers: { reward: c.rewards.values[i], advantage: c.credit.trajectory[i] }, columns };
   };

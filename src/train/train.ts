@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
+import type { Problem } from "../core/problem.js";
 import { packageVersion } from "../core/version.js";
 import { refuseUnlessWritable } from "../core/writable.js";
 import type { Engine } from "../engine/contract.js";
@@ -238,6 +239,7 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
       prompts_skipped: contexts.skipped,
       prompts_truncated: contexts.truncated,
       evaluation_problems: evaluation?.problems.length ?? 0,
+      heldout: (evaluation?.problems ?? []).map(heldoutEntry),
       notes: [...inputs.notes],
       differences: differences.map((difference) => ({ ...difference })),
     },
@@ -249,6 +251,17 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
     ...(hooks.signal ? { signal: hooks.signal } : {}),
   };
 }
+
+/** Characters that are kept of the text of a held-out problem, to tell it by. */
+const heldoutText = 160;
+
+/** In the order of the scores of an evaluation, so that what is right in one run and wrong in another has a name. */
+const heldoutEntry = ({ key, prompt }: Problem): Json => ({
+  key,
+  text: Array.from(prompt.at(-1)?.content.slice(0, 2 * heldoutText) ?? "")
+    .slice(0, heldoutText)
+    .join(""),
+});
 
 function openStore(prepared: Prepared, again: boolean): Opened {
   const { config, fingerprint, inputs, stages } = prepared;

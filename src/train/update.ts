@@ -44,6 +44,8 @@ export interface UpdateResult {
   readonly tokens: number;
   /** Rows on which some loss could act. */
   readonly rows: number;
+  /** By row: log-probs of its response in its last pass, before the optimizer step that followed it. [tokens] */
+  readonly logp: ReadonlyMap<number, Float64Array>;
   /** Identity of the weights after the last step; undefined without a step. */
   readonly weights?: string;
 }
@@ -55,6 +57,7 @@ export async function update(engine: Engine, c: Coefficients, options: UpdateOpt
   const statistics: Statistics[] = [];
   const { gap = new Gap() } = options;
   const gradNorms: number[] = [];
+  const logp = new Map<number, Float64Array>();
   const result = { steps: 0, loss: 0, clipped: 0, tokens: 0, rows: 0, weights: undefined as string | undefined };
   for (let epoch = 0; epoch < options.epochs; epoch++) {
     const parts = minibatches(c, options.minibatches, options.key(epoch));
@@ -68,6 +71,7 @@ export async function update(engine: Engine, c: Coefficients, options: UpdateOpt
           if (epoch === 0) result.loss += passed.loss;
           result.tokens += passed.tokens;
           for (const set of passed.sets) sets.add(set);
+          for (const [row, values] of passed.logp) logp.set(row, values);
         }
         if (result.steps === 0) checkGap(gap, options.gapLimit);
       } catch (error) {
@@ -83,7 +87,7 @@ export async function update(engine: Engine, c: Coefficients, options: UpdateOpt
     }
   }
   const { weights, ...rest } = result;
-  return { ...rest, ...(weights === undefined ? {} : { weights }), statistics: mergeStatistics(statistics), gap, gradNorms };
+  return { ...rest, ...(weights === undefined ? {} : { weights }), statistics: mergeStatistics(statistics), gap, gradNorms, logp };
 }
 
 interface Passed {
@@ -91,6 +95,7 @@ interface Passed {
   readonly statistics: Statistics;
   readonly tokens: number;
   readonly sets: readonly ParameterSet[];
+  readonly logp: readonly (readonly [number, Float64Array])[];
 }
 
 /** Forward, loss and backward of some rows, and of the terms that have a pass of their own. */
@@ -101,12 +106,14 @@ async function passPiece(engine: Engine, c: Coefficients, rows: readonly number[
   let tokens = 0;
   const statistics: Statistics[] = [];
   const sets: ParameterSet[] = [];
+  let logp: Passed["logp"] = [];
   if (policyActs(c, rows)) {
     const forward = await engine.forward(sequences, wantOf(onPolicy, rows));
     const main = await backward(engine, forward, policySet, scale, () => {
       if (gap) rows.forEach((row, i) => gap.add(c.rows[row], forward.scores[i]));
       return lossOf(c, rows, forward.scores);
     });
+    logp = rows.map((row, i) => [row, forward.scores[i].logp] as const);
     loss += main.loss;
     tokens += lengthOf(sequences);
     statistics.push(main.statistics);
@@ -123,7 +130,7 @@ async function passPiece(engine: Engine, c: Coefficients, rows: readonly number[
     statistics.push(passed.statistics);
     sets.push(set);
   }
-  return { loss, statistics: mergeStatistics(statistics), tokens, sets };
+  return { loss, statistics: mergeStatistics(statistics), tokens, sets, logp };
 }
 
 const lengthOf = (sequences: readonly Sequence[]): number => sequences.reduce((n, { response }) => n + response.length, 0);
