@@ -8,7 +8,9 @@ import type { Verifier } from "./contract.js";
 import { fromFolder, isOutside, outsideVerifier } from "./reward/outside.js";
 import { loadVerifier, type VerifierSource } from "./source.js";
 
-const modules: { readonly [name: string]: string } = { exact: "./exact/exact", number: "./number/number", choice: "./choice/choice" };
+const modules: { readonly [name: string]: string } = Object.fromEntries(
+  ["number", "exact", "choice", "formula", "compose", "trinary"].map((name) => [name, `./${name}/${name}`]),
+);
 
 /** Names of all verifiers. */
 export const verifierNames: readonly string[] = Object.keys(modules);

@@ -9,10 +9,11 @@
 import { z } from "zod";
 import type { Json } from "../../core/json.js";
 import { parseOptions } from "../../core/options.js";
-import { accept, type Verdict } from "../../core/verdict.js";
+import { accept, type Finding, partial, type Verdict } from "../../core/verdict.js";
 import { type AnswerRange, type RejectReason, rejectFor, type Verifier } from "../contract.js";
 import { afterThinking, commitments, isCorrected, isRetracted, lastPlace, type Place, placeSchema, thinkingSchema } from "../extract.js";
-import { type Rational, rationalFromText, rationalText, readDecimal, within } from "./rational.js";
+import { type HybridOptions, hybridOptions, hybridReward } from "./hybrid.js";
+import { add, divide, negate, type Rational, rationalFromText, rationalText, readDecimal, within } from "./rational.js";
 import { lastNumbers, type NumberAt, numbersIn, plainText, type Signs } from "./read.js";
 
 export const numberOptions = z.strictObject({
@@ -28,6 +29,7 @@ export const numberOptions = z.strictObject({
     .regex(/^\d+(?:\.\d+)?$/, "a decimal number such as 0.01")
     .default("0")
     .describe("Largest absolute difference that still counts as equal, as decimal text; 0 compares exactly."),
+  hybrid: hybridOptions.optional().describe("Pays near answers in part: soft precision behind a hard gate; `tolerance` then has no say."),
   truncated: z.enum(["reject", "read"]).default("reject").describe("Whether a response that was cut off by its budget can be right."),
   reference_after: z.string().min(1).optional().describe("The reference is a text with the answer behind the last such marker (#### in GSM8K)."),
 });
@@ -60,6 +62,7 @@ export function number(options: z.input<typeof numberOptions> = {}): Verifier {
       if (typeof found.value === "string") return rejectFor(found.value, { evidence });
       if (truncated && found.atEnd) return rejectFor("truncated", { evidence });
       const finding = { evidence: { ...evidence, read: rationalText(found.value) } };
+      if (resolved.hybrid !== undefined) return graded(found.value, expected, resolved.hybrid, finding);
       return within(found.value, expected, tolerance) ? accept(finding) : rejectFor("wrong", finding);
     },
     extract(response) {
@@ -69,6 +72,22 @@ export function number(options: z.input<typeof numberOptions> = {}): Verifier {
     same: (a, b) => within(rationalFromText(a), rationalFromText(b), tolerance),
     ...(resolved.from === "whole" ? {} : { locate: (response: string) => locate(response, resolved) }),
   };
+}
+
+/** The verdict of an answer that may be near. Exact answers are told exactly; the part that a near one earns is a double. */
+function graded(value: Rational, expected: Rational, options: HybridOptions, finding: Finding): Verdict {
+  if (sameValue(value, expected)) return accept({ ...finding, parts: { error: 0 } });
+  const error = expected.n === 0n ? Number.POSITIVE_INFINITY : Math.abs(ratio(add(value, negate(expected)), expected)) / options.relative;
+  const score = hybridReward(error, options);
+  const more = { ...finding, ...(Number.isFinite(error) && { parts: { error } }) };
+  return score <= 0 ? rejectFor("wrong", more) : score >= 1 ? accept(more) : partial(score, more);
+}
+
+/** a / b as a double, without an overflow on the way where the quotient has none. */
+function ratio(a: Rational, b: Rational): number {
+  const { n, d } = divide(a, b);
+  const scaled = (n * 10n ** 18n) / d;
+  return Number(scaled) / 1e18;
 }
 
 /** What a response committed itself to; `atEnd`: the number's digits end where the response does. */
