@@ -38,7 +38,7 @@ export type ConstantName = "pi" | "e" | "i" | "infinity";
 
 /** An expression. `root` has the radicand and the index, `log` the argument and the base, `±` the sign that its upper reading has. */
 export type Expression =
-  | { readonly op: "number"; readonly value: Rational; /** Digits after the point as written, where there is one. */ readonly decimals?: number }
+  | { readonly op: "number"; readonly value: Rational /** Digits after the point as written, where there is one. */; readonly decimals?: number }
   | { readonly op: "symbol"; readonly name: string }
   | { readonly op: "constant"; readonly name: ConstantName }
   | { readonly op: "add"; readonly terms: readonly Expression[] }
@@ -85,7 +85,13 @@ export type Value =
   | { readonly kind: "list"; readonly items: readonly Value[]; readonly word?: "and" | "or" }
   | { readonly kind: "tuple"; readonly items: readonly Value[]; readonly open: "(" | "[" | "⟨" | "]"; readonly close: ")" | "]" | "⟩" | "[" }
   | { readonly kind: "set"; readonly items: readonly Value[] }
-  | { readonly kind: "intervals"; readonly parts: readonly Interval[]; readonly points: readonly Expression[]; readonly variable?: string; readonly without?: readonly Expression[] }
+  | {
+      readonly kind: "intervals";
+      readonly parts: readonly Interval[];
+      readonly points: readonly Expression[];
+      readonly variable?: string;
+      readonly without?: readonly Expression[];
+    }
   | { readonly kind: "matrix"; readonly rows: readonly (readonly Value[])[]; readonly fence: "" | "(" | "|" | "{" }
   | { readonly kind: "relation"; readonly sides: readonly Expression[]; readonly signs: readonly RelationSign[]; readonly modulus?: Expression }
   | { readonly kind: "assignment"; readonly name: string; readonly value: Value }
@@ -97,8 +103,13 @@ export type Value =
 
 /** A text as it was read: whole, or not at all. `tokens` is its normalised spelling, empty where the text says nothing. */
 export type Reading =
-  | { readonly kind: "value"; readonly value: Value; /** Other readings of an ambiguous spelling, the likelier first. */ readonly others: readonly Value[]; readonly tokens: string }
-  | { readonly kind: "unsupported"; readonly reason: string; /** Character of the text. */ readonly at: number; readonly tokens: string }
+  | {
+      readonly kind: "value";
+      readonly value: Value /** Other readings of an ambiguous spelling, the likelier first. */;
+      readonly others: readonly Value[];
+      readonly tokens: string;
+    }
+  | { readonly kind: "unsupported"; readonly reason: string /** Character of the text. */; readonly at: number; readonly tokens: string }
   | { readonly kind: "over-budget"; readonly reason: string; readonly tokens: string };
 
 export type ComparisonKind = "equal" | "different" | "unsupported" | "out-of-steps";
