@@ -12,7 +12,7 @@ import type { Credit } from "./credit.js";
 import { grpo, grpoOptions } from "./grpo/grpo.js";
 import { keepTokens } from "./keep.js";
 import { checkNeeds } from "./needs.js";
-import { compose, resolve, tableOf, tableText } from "./resolve.js";
+import { compose, overruled, resolve, tableOf, tableText } from "./resolve.js";
 
 const base = grpo.make(grpoOptions.parse({}), new Cells().cell("grpo", grpo.initial));
 const method = (name: string, slots: Slots, more: Partial<Method> = {}): Method => ({ name, slots, ...more });
@@ -178,6 +178,19 @@ describe("the resolved table", () => {
     expect(text.find((line) => line.startsWith("loss.bounds"))).toMatch(/^loss\.bounds +dapo +trajectory level: clip higher$/);
     expect(text.find((line) => line.startsWith("loss "))).toMatch(/^loss +hispo \(owns\), over dapo +segments$/);
     expect(text.find((line) => line.startsWith("credit "))).toMatch(/^credit +grpo \(default\)/);
+  });
+});
+
+describe("whose answers stand over whose", () => {
+  it("is said once for a pair, with all slots; of a method alone, and of answers to different slots, there is nothing to say", () => {
+    const aggregate = { prefers: () => [] };
+    const a = method("a", { loss: { prefers: loss }, aggregate });
+    const b = method("b", { loss: { owns: other }, aggregate });
+    const c = method("c", { loss: { prefers: loss } });
+    expect(overruled(resolve(compose(a, b), base))).toEqual(["loss and aggregate of b, over a"]);
+    expect(overruled(resolve(compose(a, b, c), base))).toEqual(["loss of b, over a and c", "aggregate of b, over a"]);
+    expect(overruled(resolve(a, base))).toEqual([]);
+    expect(overruled(resolve(compose(c, method("d", { aggregate })), base))).toEqual([]);
   });
 });
 

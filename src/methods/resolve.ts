@@ -223,6 +223,17 @@ export function tableOf(resolved: Resolved): TableRow[] {
   );
 }
 
+/** Whose answers stand over whose, a phrase for each pair, such as "loss and aggregate of hispo, over gspo". */
+export function overruled(resolved: Resolved): string[] {
+  const slots = new Map<string, string[]>();
+  for (const { slot, from, over } of tableOf(resolved)) {
+    if (over.length === 0) continue;
+    const whose = ` of ${from}, over ${over.join(" and ")}`;
+    slots.set(whose, [...(slots.get(whose) ?? []), slot]);
+  }
+  return [...slots].map(([whose, names]) => names.join(" and ") + whose);
+}
+
 /** The resolved table as text, one line a slot or stage. */
 export function tableText(resolved: Resolved): string {
   return tableLines(tableOf(resolved)).join("\n");

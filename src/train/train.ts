@@ -9,7 +9,7 @@ import type { Engine } from "../engine/contract.js";
 import { type AnyMethod, anyMethod } from "../methods/catalogue.js";
 import type { MethodModule } from "../methods/contract.js";
 import { isMethodModule } from "../methods/define.js";
-import { tableJson } from "../methods/resolve.js";
+import { overruled, tableJson } from "../methods/resolve.js";
 import { isTask } from "../tasks/catalogue.js";
 import type { Task } from "../tasks/contract.js";
 import { answerClasses } from "../verify/contract.js";
@@ -130,7 +130,7 @@ async function run(planned: Plan, given: Given, hooks: Hooks, again: { readonly 
     if (again?.step !== undefined) await refuseOtherVerdicts(prepared.config.out, again.step, { judges: prepared.judges, verifier: prepared.inputs.verifier });
     const opened = openStore(prepared, again !== undefined);
     store = opened.store;
-    for (const text of [...opened.messages, ...prepared.inputs.notes]) onProgress({ kind: "message", text });
+    for (const text of [...opened.messages, ...prepared.inputs.notes, ...prepared.stages.flatMap(whoseAnswers)]) onProgress({ kind: "message", text });
     const ledger = new Ledger();
     let state: RunState = freshState();
     if (opened.resume) {
@@ -277,6 +277,12 @@ function openStore(prepared: Prepared, again: boolean): Opened {
     program: inputs.program,
   };
   return { store: RunStore.create(config.out, meta, { keep }), messages: [] };
+}
+
+/** What methods that are composed say about the same slots, and who is heard. */
+function whoseAnswers({ method, resolved }: Prepared["stages"][number]): string[] {
+  const phrases = overruled(resolved);
+  return phrases.length === 0 ? [] : [`method ${method.name}: ${phrases.join("; ")}`];
 }
 
 /** The resolved table of a run's method, or those of its stages in order. */
