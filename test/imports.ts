@@ -37,13 +37,30 @@ function target(path: string, specifier: string): string {
 }
 
 /** A folder may import from itself and from those before it. */
-const order = ["core", "tokenizers", "losses", "verify", "tasks", "rollout", "methods", "engine", "evaluate", "train", "compare", "reproduce", "view", "cli"];
+const order = [
+  "core",
+  "tokenizers",
+  "losses",
+  "verify",
+  "tasks",
+  "rollout",
+  "methods",
+  "engine",
+  "export",
+  "evaluate",
+  "train",
+  "compare",
+  "reproduce",
+  "view",
+  "cli",
+];
 /** Of those before it in the order, the folders that these may not use. */
 const barred: { readonly [folder: string]: readonly string[] } = {
   verify: ["losses"],
   tasks: ["losses"],
   rollout: ["losses"],
   engine: ["losses", "verify", "tasks", "rollout", "methods"],
+  export: ["losses", "verify", "tasks", "rollout", "methods"],
 };
 /** Of contracts that stand later in the order, types alone may be imported. */
 const contracts: { readonly [folder: string]: readonly string[] } = {

@@ -44,3 +44,25 @@ export function float32ToBfloat16(values: Float32Array): Uint16Array {
   }
   return result;
 }
+
+/** float32 as IEEE binary16: to the nearest, of two equally near ones the even. What is too large for it becomes infinite. */
+export function float32ToFloat16(values: Float32Array): Uint16Array {
+  const words = new Uint32Array(values.buffer, values.byteOffset, values.length);
+  const result = new Uint16Array(values.length);
+  for (let i = 0; i < words.length; i++) {
+    const sign = (words[i] >>> 16) & 0x8000;
+    const word = words[i] & 0x7fffffff;
+    if (word > 0x7f800000) result[i] = sign | 0x7e00;
+    else if (word >= 0x47800000) result[i] = sign | 0x7c00;
+    else if (word >= 0x38800000) result[i] = sign | ((word - 0x38000000 + 0xfff + ((word >>> 13) & 1)) >>> 13);
+    else result[i] = sign | toEven(Math.abs(values[i]) * 2 ** 24);
+  }
+  return result;
+}
+
+/** The nearest whole number, of two equally near ones the even. */
+function toEven(x: number): number {
+  const below = Math.floor(x);
+  const rest = x - below;
+  return rest > 0.5 || (rest === 0.5 && below % 2 === 1) ? below + 1 : below;
+}

@@ -76,7 +76,9 @@ export class HubTokenizer implements Tokenizer {
     const byteLevel = uses(file.decoder, "ByteLevel");
     this.bytes = byteLevel ? byteTable(names, new Map(added.map(({ id, content }) => [id, content])), this.size) : undefined;
     const replaced = !byteLevel || file.model.byte_fallback === true || (file.model.unk_token ?? null) !== null;
-    this.missing = replaced ? new Set() : bytesWithout(vocabulary);
+    // The text of an added token is found before it comes to bytes.
+    const written = new Set(added.flatMap(({ content }) => [...new TextEncoder().encode(content)]));
+    this.missing = new Set(replaced ? [] : [...bytesWithout(vocabulary)].filter((byte) => !written.has(byte)));
   }
 
   encode(text: string): Int32Array {
@@ -172,7 +174,7 @@ function built(file: TokenizerFile, config: { readonly [key: string]: Json }, pl
 }
 
 /** The library takes ASCII digits alone for digits; the rule means all numerals (\p{N}). */
-function digitsAsSplit(rule: Json): Json {
+export function digitsAsSplit(rule: Json): Json {
   if (rule === null || typeof rule !== "object" || Array.isArray(rule)) return rule;
   const { type, individual_digits: individual, pretokenizers } = rule as { readonly [key: string]: Json };
   if (type === "Digits") return { type: "Split", pattern: { Regex: individual === true ? "\\p{N}" : "\\p{N}+" }, behavior: "Isolated", invert: false };

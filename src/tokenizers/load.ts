@@ -133,7 +133,7 @@ function begins(file: TokenizerFile, token: AddedToken | undefined): boolean {
 }
 
 /** The template given, else chat_template.jinja, else that of tokenizer_config.json (of several the one named default). */
-function templateOf(config: Fields, folder: string | undefined, options: TokenizerOptions): { source: string; place: string } | undefined {
+export function templateOf(config: Fields, folder: string | undefined, options: TokenizerOptions = {}): { source: string; place: string } | undefined {
   if (options.template !== undefined) return { source: options.template, place: options.place ?? "the chat template given" };
   const file = folder === undefined ? undefined : join(folder, templateFile);
   if (file !== undefined && existsSync(file)) return { source: readFile(file), place: file };

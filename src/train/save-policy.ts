@@ -16,8 +16,12 @@ export function refuseUnlessSavable(folder: string, parameters: number, place: s
   if (entries.length > 0)
     throw new ConfigError({ place, cause: `${folder} holds something already (${entries[0]})`, mend: "give a new or empty folder, or remove that one" });
   refuseUnlessWritable(folder);
-  const needed = 4 * parameters + besides;
-  const free = freeBytes(folder);
+  refuseUnlessRoom(folder, 4 * parameters + besides, place);
+}
+
+/** Throws ConfigError unless so many bytes are free where a path is or will be. */
+export function refuseUnlessRoom(path: string, needed: number, place: string): void {
+  const free = freeBytes(path);
   if (free >= needed) return;
   const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;
   throw new ConfigError({

@@ -55,12 +55,19 @@ export async function shapeOf(file: GgufFile): Promise<GgufShape> {
     tie_word_embeddings: !file.tensors.has("output.weight"),
     initializer_range: 0.02,
     bos_token_id: token("bos"),
-    eos_token_id: token("eos"),
+    eos_token_id: endsOf(token),
     // transformers would give the embedding of a padding id no gradient, even where it is a real token.
     pad_token_id: null,
     torch_dtype: "float32",
   };
   return { config, heads, kvHeads, interleaved: known.interleaved };
+}
+
+/** The end token, and those that end a turn or a message where the file names them too. */
+function endsOf(token: (name: string) => number | null): number | readonly number[] | null {
+  const ids = ["eos", "eot", "eom"].flatMap((name) => token(name) ?? []);
+  const distinct = [...new Set(ids)];
+  return distinct.length > 1 ? distinct : (distinct[0] ?? null);
 }
 
 interface Angular {

@@ -100,18 +100,24 @@ export class GgufFile {
 
   /** All numbers of a tensor, row-major. Throws ModelError for a type that cannot be read. */
   async read(name: string): Promise<Float32Array> {
-    const { shape, type, begin, bytes } = this.tensor(name);
+    const { shape, type } = this.tensor(name);
     const { expand } = Object.values(blockTypes).find((each) => each.name === type) ?? {};
     if (expand === undefined) refuse(this.path, `tensor ${name} is of the type ${type}, which cannot be read`, `take a file with ${readable.join(", ")} alone`);
+    const values = new Float32Array(shape.reduce((product, n) => product * n, 1));
+    expand(await this.bytes(name), values);
+    return values;
+  }
+
+  /** A tensor as it lies in the file. */
+  async bytes(name: string): Promise<Uint8Array> {
+    const { begin, bytes } = this.tensor(name);
     const raw = new Uint8Array(bytes);
     for (let done = 0; done < bytes; ) {
       const { bytesRead } = await this.handle.read(raw, done, Math.min(1 << 30, bytes - done), begin + done);
       if (bytesRead === 0) refuse(this.path, `it ends within tensor ${name}`);
       done += bytesRead;
     }
-    const values = new Float32Array(shape.reduce((product, n) => product * n, 1));
-    expand(raw, values);
-    return values;
+    return raw;
   }
 }
 

@@ -43,6 +43,28 @@ export function hubNames(file: GgufFile): ReadonlyMap<string, string> {
   return names;
 }
 
+const partsInLayer: { readonly [hub: string]: string } = Object.fromEntries(Object.entries(inLayer).map(([name, hub]) => [hub, name]));
+const namesOutside: { readonly [hub: string]: string } = Object.fromEntries(Object.entries(outside).map(([name, hub]) => [hub, name]));
+
+/** GGUF's name for a tensor of a Hugging Face folder of these families. */
+export function ggufName(hub: string): string {
+  const [, layer, part, kind] = /^model\.layers\.(\d+)\.(.+)\.(weight|bias)$/.exec(hub) ?? [];
+  return layer === undefined ? (namesOutside[hub] as string) : `blk.${layer}.${partsInLayer[part as string]}.${kind}`;
+}
+
+/** The other way of `headsInHalves`. */
+export function headsInterleaved(values: Float32Array, heads: number, columns: number): Float32Array {
+  const size = values.length / columns / heads;
+  const out = new Float32Array(values.length);
+  for (let head = 0; head < heads; head++) {
+    for (let row = 0; row < size; row++) {
+      const from = (head * size + (row >> 1) + (row % 2) * (size / 2)) * columns;
+      out.set(values.subarray(from, from + columns), (head * size + row) * columns);
+    }
+  }
+  return out;
+}
+
 /**
  * Rows of q and k of the llama architecture: within each head of d rows, row 2j + s of the file is row j + s·d/2 here, so
  * that halves of a head turn together. `values` is [rows][columns].

@@ -37,8 +37,26 @@ const rules: { readonly [pre: string]: Rule } = {
   "llama-bpe": { split: words("\\p{N}{1,3}"), wholeWords: true },
 };
 
+/** The name in `tokenizer.ggml.pre` of a pre-tokenizer of tokenizer.json that splits alike, if there is one. */
+export function ruleName(split: Json | undefined): string | undefined {
+  const steps = JSON.stringify(stepsOf(split));
+  return Object.keys(rules).find((name) => JSON.stringify(stepsOf(rules[name]?.split)) === steps);
+}
+
+/** What a pre-tokenizer does, without what changes no token (offsets). */
+function stepsOf(split: Json | undefined): readonly Json[] {
+  const { type, pretokenizers, pattern, behavior, invert, use_regex, add_prefix_space, individual_digits } = (split ?? {}) as { readonly [key: string]: Json };
+  if (type === "Sequence" && Array.isArray(pretokenizers)) return pretokenizers.flatMap(stepsOf);
+  // Each numeral by itself may be written in two ways.
+  if (type === "Digits") return [["Split", individual_digits === true ? "\\p{N}" : "\\p{N}+", "Isolated", false]];
+  if (type === "Split") return [["Split", (pattern as { readonly Regex?: string } | null)?.Regex ?? null, behavior ?? null, invert ?? false]];
+  if (type === "ByteLevel") return [["ByteLevel", use_regex ?? true, add_prefix_space ?? true]];
+  return [type ?? null];
+}
+
 /** Kinds of tokens in `tokenizer.ggml.token_type`. */
-const [unknown, control, own, unused] = [2, 3, 4, 5];
+export const tokenKinds = { plain: 1, unknown: 2, control: 3, own: 4, unused: 5, byte: 6 } as const;
+const { unknown, control, own, unused } = tokenKinds;
 
 /** What is read of a file here. */
 type Metadata = Pick<GgufFile, "path" | "has" | "text" | "number" | "flag" | "list">;
@@ -80,7 +98,8 @@ export function tokenizerOf(file: Metadata): TokenizerFiles {
   const types = file.list("tokenizer.ggml.token_type") as readonly number[];
   const typed = (id: number): number => types[id] ?? 1;
   const all = [...tokens.entries()];
-  const added = all.filter(([id]) => [unknown, control, own].includes(typed(id)));
+  const special: readonly number[] = [unknown, control, own];
+  const added = all.filter(([id]) => special.includes(typed(id)));
   const named = (name: string): string | null => {
     const key = `tokenizer.ggml.${name}_token_id`;
     return file.has(key) ? (tokens[file.number(key)] ?? null) : null;

@@ -138,7 +138,7 @@ async function openShards(index: string, open: (name: string) => Promise<Safeten
 }
 
 /** Refuses tensors that are missing, unexpected or of another shape than config.json says, before any is read. */
-function checkTensors(folder: string, config: DecoderConfig, expected: readonly TensorShape[], found: ReadonlyMap<string, SafetensorsFile>): void {
+export function checkTensors(folder: string, config: DecoderConfig, expected: readonly TensorShape[], found: ReadonlyMap<string, SafetensorsFile>): void {
   const refuse = (place: string, cause: string, mend: string): never => {
     throw new ModelError({ place, cause, mend });
   };

@@ -6,7 +6,8 @@ const schema = protobuf.parse(
 syntax = "proto3";
 message AttributeProto { string name = 1; float f = 2; int64 i = 3; bytes s = 4; repeated float floats = 7; repeated int64 ints = 8; int32 type = 20; }
 message NodeProto { repeated string input = 1; repeated string output = 2; string name = 3; string op_type = 4; repeated AttributeProto attribute = 5; string domain = 7; }
-message TensorProto { repeated int64 dims = 1; int32 data_type = 2; string name = 8; bytes raw_data = 9; }
+message StringStringEntryProto { string key = 1; string value = 2; }
+message TensorProto { repeated int64 dims = 1; int32 data_type = 2; string name = 8; bytes raw_data = 9; repeated StringStringEntryProto external_data = 13; int32 data_location = 14; }
 message Dimension { oneof value { int64 dim_value = 1; string dim_param = 2; } }
 message TensorShapeProto { repeated Dimension dim = 1; }
 message TensorType { int32 elem_type = 1; TensorShapeProto shape = 2; }
@@ -50,6 +51,16 @@ export interface ConstantSpec extends ValueSpec {
   readonly data: Float32Array | Float64Array | BigInt64Array;
 }
 
+/** A constant whose numbers lie in a file beside the model's. */
+export interface ExternalSpec extends ValueSpec {
+  readonly dims: readonly number[];
+  /** The file's name. */
+  readonly location: string;
+  /** Bytes from the file's start, and how many. */
+  readonly offset: number;
+  readonly length: number;
+}
+
 function attribute(name: string, value: Attribute): object {
   if (typeof value === "number") return { name, i: value, type: 2 };
   if (typeof value === "string") return { name, s: new TextEncoder().encode(value), type: 3 };
@@ -66,6 +77,7 @@ function valueInfo({ name, type, dims }: ValueSpec): object {
 export function encodeModel(graph: {
   readonly nodes: readonly NodeSpec[];
   readonly constants: readonly ConstantSpec[];
+  readonly external?: readonly ExternalSpec[];
   readonly inputs: readonly ValueSpec[];
   readonly outputs: readonly ValueSpec[];
 }): Uint8Array {
@@ -85,12 +97,21 @@ export function encodeModel(graph: {
         domain: n.domain,
         attribute: Object.entries(n.attributes).map(([name, value]) => attribute(name, value)),
       })),
-      initializer: graph.constants.map((c) => ({
-        name: c.name,
-        dims: c.dims,
-        data_type: elementTypes[c.type],
-        raw_data: new Uint8Array(c.data.buffer, c.data.byteOffset, c.data.byteLength),
-      })),
+      initializer: [
+        ...graph.constants.map((c) => ({
+          name: c.name,
+          dims: c.dims,
+          data_type: elementTypes[c.type],
+          raw_data: new Uint8Array(c.data.buffer, c.data.byteOffset, c.data.byteLength),
+        })),
+        ...(graph.external ?? []).map(({ name, dims, type, ...where }) => ({
+          name,
+          dims,
+          data_type: elementTypes[type],
+          data_location: 1,
+          external_data: Object.entries(where).map(([key, value]) => ({ key, value: String(value) })),
+        })),
+      ],
       input: graph.inputs.map(valueInfo),
       output: graph.outputs.map(valueInfo),
     },
