@@ -30,6 +30,9 @@ export const checks: Environment = {
   without: ["triton"],
 };
 
+/** Math-Verify with SymPy: what the math verifier is measured and audited beside; 115 MB. */
+export const mathVerify: Environment = { name: "math", requirements: "bench/peers/requirements-math.txt", versions: ["3.11", "3.12", "3.10", "3.13"] };
+
 const uv = "uv==0.13.9";
 const minutes = 60_000;
 
