@@ -7,42 +7,109 @@ import type { Candidate } from "./extract-types.js";
 const subject = String.raw`\b(?:answers?|ans(?=[ \t]{0,4}[.:=])|final (?:result|solution|value)|(?:correct|right|best) (?:option|choice|letter|alternative|statement|one)|solution(?=[*_ \t]{0,4}:))`;
 const about = String.raw`(?:[ \t]*\([^()\n]{0,60}\))?(?:[ \t]+(?:to|of|for|in|choice|option)\b(?:(?!\b(?:is|are|was|be)\b)[^.:=\n]){0,80})?`;
 const verb = String.raw`[*_"'”\x60 \t]*(?:[ \t](?:is|are|was|will be|would be|should be|must be|should read|equals?|becomes|comes out (?:to|as)|to be)\b(?:[ \t]+(?:therefore|thus|then|simply|just|actually|now|indeed|hence|found to be|given by|equal to|exactly|as follows))*[*_ \t]*[:=]?|[:=：]|[-=]+>|→|⇒|—)`;
-const others = String.raw`答案(?:是|为|應為|应为|[:：])|答[:：]|答えは|(?:la )?r[ée]ponse(?: finale)?[ \t]*(?:est|:)|(?:la )?respuesta(?: final)?[ \t]*(?:es|:)|(?:die )?antwort[ \t]*(?:ist|lautet|:)|(?:a )?resposta(?: final)?[ \t]*(?:é|:)|ответ[ \t]*[:—-]`;
-const announced = new RegExp(`${subject}${about}${verb}|${others}`, "giu");
+const announced = new RegExp(subject + about + verb, "iy");
+/** Where `subject` may begin, lower case: texts that are found faster than a pattern. */
+const beginnings = ["answer", "ans", "final result", "final solution", "final value", "correct ", "right ", "best ", "solution"];
+const foreign =
+  /答案(?:是|为|應為|应为|[:：])|答[:：]|答えは|(?:la )?r[ée]ponse(?: finale)?[ \t]*(?:est|:)|(?:la )?respuesta(?: final)?[ \t]*(?:es|:)|(?:die )?antwort[ \t]*(?:ist|lautet|:)|(?:a )?resposta(?: final)?[ \t]*(?:é|:)|ответ[ \t]*[:—-]/giu;
+const foreignBeginnings = ["答", "ponse", "respuesta", "antwort", "resposta", "ответ"];
 /** "### Answer" or "**Final Answer**" as a line of its own. */
-const heading = /^[ \t]*(?:#{1,6}[ \t]*)?(?:step[ \t]*\d+:?[ \t]*)?[*_]{0,3}(?:the[ \t])?(?:final[ \t])?(?:answer|result)[*_:]{0,4}[ \t]*$/gim;
+const heading = /^[ \t]*(?:#{1,6}[ \t]*)?(?:step[ \t]*\d+:?[ \t]*)?[*_]{0,3}(?:the[ \t])?(?:final[ \t])?(?:answer|result)[*_:]{0,4}[ \t]*$/i;
 const markers = /####(?!#)|<\|?answer\|?>/gi;
-/** "42 is the answer" */
+/** "42 is the answer": the value, and what stands between it and "answer". */
 const behind =
-  /(\$[^$\n]{1,200}\$|\\\((?:[^\\\n]|\\(?!\))){1,200}\\\)|\*\*[^*\n]{1,80}\*\*|(?<![\w.,/^*+-])[-−]?\$?\d[\d,./]*%?)[ \t]+(?:is|as|becomes)[ \t]+(?:the|my|our)[ \t]+(?:final |correct )?(?:answer|solution)\b|\b(?:option|choice|answer)[ \t]+[*_]{0,2}(\(?[A-J]\)?)[*_]{0,2}[ \t]+is[ \t]+(?:the[ \t]+)?(?:correct|right|best|answer)\b/gi;
-/** "Wait, it should be 816": a correction announces as well as "the answer" does. */
+  /(\$[^$\n]{1,200}\$|\\\((?:[^\\\n]|\\(?!\))){1,200}\\\)|\*\*[^*\n]{1,80}\*\*|(?<![\w.,/^*+-])[-−]?\$?\d[\d,./]*%?)[ \t]+(?:is|as|becomes)[ \t]+(?:the|my|our)[ \t]+(?:final |correct )?$/i;
+/** "Option B is correct" */
+const lettered = /\b(?:option|choice|answer)[ \t]+[*_]{0,2}(\(?[A-J]\)?)[*_]{0,2}[ \t]+is[ \t]+(?:the[ \t]+)?(?:correct|right|best|answer)\b/iy;
+/** "Wait, it should be 816": behind another answer a correction announces as well as "the answer" does. */
 const corrected =
   /\b(?:actually|wait|correction|i mean|sorry|no|mistake|instead)\b[^.\n]{0,60}?\b(?:it|this|that|the (?:value|total|result|number|sum))(?:['’]s|[ \t](?:is|should be|must be))[ \t]+(?=[-−$\\(*\d])|\bcorrection:[ \t]*/gi;
 
 /** Announcements that are looked at, from the last one back: the last decides, those before it say whether it is one of several. */
 const mostAnnounced = 16;
+/** Most characters of a heading before and behind its word. */
+const widestHeading = 40;
+/** How far before "is the answer" its value may begin. */
+const reach = 240;
 
-/** The last announcements of a text from `from` on, in order. */
-export function announcedIn(text: string, from = 0): Candidate[] {
-  const found: (readonly [start: number, read: () => Candidate | undefined])[] = [];
-  const each = (pattern: RegExp, reader: (match: RegExpExecArray, after: number) => Candidate | undefined): void => {
-    pattern.lastIndex = from;
-    for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
-      const [at, after] = [match, pattern.lastIndex];
-      found.push([match.index, () => reader(at, after)]);
-    }
-  };
-  if (subjects.test(text)) {
-    for (const pattern of [announced, heading]) each(pattern, (match, after) => captured(text, "phrase", match.index, after));
-    each(behind, ({ index, 1: value, 2: letter }, end) => ({ rule: "phrase", start: index, end, textStart: index, text: (value ?? letter) as string }));
+type Found = readonly [start: number, read: () => Candidate | undefined];
+
+/** The last announcements of a text, in order; `since`: where another answer ends, behind which corrections announce too. */
+export function announcedIn(text: string, since = text.length): Candidate[] {
+  const lower = lowered(text);
+  let found: Found[] = [];
+  for (const beginning of beginnings) {
+    for (let at = lower.indexOf(beginning); at >= 0; at = lower.indexOf(beginning, at + beginning.length)) found.push(...announcementsAt(text, at));
   }
-  each(corrected, (match, after) => captured(text, "phrase", match.index, after));
-  each(markers, (match, after) => (match[0].startsWith("#") ? captured(text, "marker", match.index, after) : tagged(text, match.index, after)));
+  for (const at of ["option ", "choice "].flatMap((word) => positionsOf(lower, word))) found.push(...letteredAt(text, at));
+  if (foreignBeginnings.some((word) => lower.includes(word))) found = found.concat(matchesOf(text, foreign, 0, "phrase"));
+  found = found.concat(headingsIn(text, lower));
+  markers.lastIndex = 0;
+  for (let match = markers.exec(text); match !== null; match = markers.exec(text)) {
+    const [start, after, hash] = [match.index, markers.lastIndex, match[0].startsWith("#")];
+    found.push([start, () => (hash ? captured(text, "marker", start, after) : tagged(text, start, after))]);
+  }
+  const first = found.reduce((least, [start]) => Math.min(least, start), since);
+  if (first < text.length) found = found.concat(matchesOf(text, corrected, first, "phrase"));
   found.sort((a, b) => a[0] - b[0]);
   return found.slice(-mostAnnounced).flatMap(([, read]) => read() ?? []);
 }
 
-const subjects = /answer|(?:option|choice|letter|alternative|statement|one) |\bans\b|result|solution|value|答|r[ée]ponse|respuesta|antwort|resposta|ответ/i;
+/** In lower case, with every character where it was. */
+function lowered(text: string): string {
+  const lower = text.toLowerCase();
+  return lower.length === text.length ? lower : text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+}
+
+function positionsOf(text: string, word: string): number[] {
+  const found: number[] = [];
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + word.length)) found.push(at);
+  return found;
+}
+
+function matchesOf(text: string, pattern: RegExp, from: number, rule: Candidate["rule"]): Found[] {
+  const found: Found[] = [];
+  pattern.lastIndex = from;
+  for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
+    const [start, after] = [match.index, pattern.lastIndex];
+    found.push([start, () => captured(text, rule, start, after)]);
+  }
+  return found;
+}
+
+function announcementsAt(text: string, at: number): Found[] {
+  announced.lastIndex = at;
+  if (announced.test(text)) {
+    const after = announced.lastIndex;
+    return [[at, () => captured(text, "phrase", at, after)], ...letteredAt(text, at)];
+  }
+  const back = text.slice(Math.max(0, at - reach), at);
+  if (!/(?:the|my|our)[ \t]+(?:final |correct )?$/i.test(back.slice(-24))) return letteredAt(text, at);
+  const match = behind.exec(back);
+  if (match === null) return [];
+  const start = at - back.length + match.index;
+  return [[start, () => ({ rule: "phrase", start, end: at, textStart: start, text: match[1] as string })]];
+}
+
+function letteredAt(text: string, at: number): Found[] {
+  lettered.lastIndex = at;
+  const match = lettered.exec(text);
+  if (match === null) return [];
+  const end = lettered.lastIndex;
+  return [[at, () => ({ rule: "phrase", start: at, end, textStart: at, text: match[1] as string })]];
+}
+
+function headingsIn(text: string, lower: string): Found[] {
+  return ["answer", "result"].flatMap((word) =>
+    positionsOf(lower, word).flatMap((at): Found[] => {
+      const lead = text.slice(Math.max(0, at - widestHeading), at);
+      const start = at - lead.length + lead.lastIndexOf("\n") + 1;
+      const newline = at + text.slice(at, at + widestHeading).indexOf("\n");
+      if (newline < at || (start > 0 && text[start - 1] !== "\n") || !heading.test(text.slice(start, newline))) return [];
+      return [[start, () => captured(text, "phrase", start, newline)]];
+    }),
+  );
+}
 
 function tagged(text: string, start: number, inside: number): Candidate | undefined {
   const rest = /<\|?\/?answer\|?>/i.exec(text.slice(inside));

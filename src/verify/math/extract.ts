@@ -91,7 +91,7 @@ const isProse = (text: string): boolean => (text.match(/(?<![\\A-Za-z])[A-Za-z]{
 /** Boxes, and what is announced outside of them, in order. */
 function explicitIn(text: string): Candidate[] {
   const boxes: Candidate[] = text.includes("box") || text.includes("oxed") ? boxesIn(text) : [];
-  const announcements = announcedIn(text).filter((candidate) => {
+  const announcements = announcedIn(text, boxes[0]?.end).filter((candidate) => {
     if (boxes.some((box) => box.start < candidate.end && box.end > candidate.start)) return false;
     const said = announces(candidate);
     // Words behind a box are about it; before it, or without one, they may be the answer.
