@@ -159,7 +159,7 @@ async function trainingTask(config: TrainConfig, given: Task | undefined, notes:
     throw new ConfigError({
       place: "verifier",
       cause: "it is missing, and a file does not say how its answers are compared",
-      mend: "name one: exact, number, or a reward of your own (./reward.ts, python:file.py:function, command:…, http://…)",
+      mend: "name one: math, number, exact, choice, or a reward of your own (./reward.ts, python:file.py:function, command:…, http://…)",
     });
   }
   const { task, mixture, notes: read } = await dataTask(config.data, own.verifier, { split: "train" });
