@@ -2,6 +2,7 @@
 import { chmodSync, copyFileSync, existsSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
+import { buildPage } from "./page.mjs";
 import { fail, node, ready, root } from "./ready.mjs";
 
 const dist = join(root, "dist");
@@ -9,7 +10,7 @@ const dist = join(root, "dist");
 const copied = ["verify/reward/bridge.py"];
 
 /** Builds when needed. `always`: even when dist looks fresh. */
-export function build({ always = false } = {}) {
+export async function build({ always = false } = {}) {
   if (!always && fresh()) return;
   const beside = join(root, `.dist-${process.pid}`);
   const aside = join(root, `.dist-old-${process.pid}`);
@@ -20,6 +21,12 @@ export function build({ always = false } = {}) {
     fail("The sources do not compile (the faults are above): mend them, then try again");
   }
   for (const name of copied) copyFileSync(join(root, "src", name), join(beside, name));
+  try {
+    await buildPage(join(beside, "view/page"));
+  } catch (error) {
+    rmSync(beside, { recursive: true, force: true });
+    fail(`The page of touchstone view does not compile: ${error.message}`);
+  }
   // Where the package is installed as a link to this folder, its command is this very file.
   chmodSync(join(beside, "cli", "main.js"), 0o755);
   if (existsSync(dist)) renameSync(dist, aside);
@@ -41,5 +48,5 @@ function fresh() {
 
 if (resolve(process.argv[1]) === fileURLToPath(import.meta.url)) {
   ready();
-  build({ always: true });
+  await build({ always: true });
 }

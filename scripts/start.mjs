@@ -5,5 +5,5 @@ import { build } from "./build.mjs";
 import { node, ready } from "./ready.mjs";
 
 ready();
-build();
+await build();
 process.exitCode = node(["dist/cli/main.js", "start", ...process.argv.slice(2)]);

@@ -15,6 +15,7 @@ export const commands: readonly CommandEntry[] = [
   { name: "sft", summary: "supervised training, on pairs, worked solutions or accepted rollouts", load: () => import("./sft.js") },
   { name: "doctor", summary: "what this machine can do, and whether it computes right", load: () => import("./doctor.js") },
   { name: "show", summary: "a run in the terminal: curve, evaluations, last step", load: () => import("./show.js") },
+  { name: "view", summary: "runs as a page in the browser: curves, rollouts, comparisons", load: () => import("./view.js") },
   { name: "compare", summary: "runs, or methods over seeds, with paired differences and intervals", load: () => import("./compare.js") },
   { name: "eval", summary: "how often a policy is right: pass@k and maj@k with intervals", load: () => import("./eval.js") },
   { name: "sample", summary: "responses of a policy with their verdicts, or what follows a text", load: () => import("./sample.js") },

@@ -87,6 +87,15 @@ export class SafetensorsFile {
     return bytes;
   }
 
+  /** Some raw bytes of a tensor, counted from its start, in a buffer of their own. */
+  async readPart(name: string, from: number, to: number): Promise<Uint8Array> {
+    const { begin, end } = this.entry(name);
+    if (from < 0 || to < from || begin + to > end) refuse(this.path, `tensor ${name} has no bytes from ${from} to ${to}`, "ask for bytes that it has");
+    const bytes = new Uint8Array(to - from);
+    await readFully(this.handle, bytes, begin + from, this.path);
+    return bytes;
+  }
+
   /** A floating-point tensor as float32 (F64 is rounded), into `target` when given, which must have its length. */
   async readFloat32(name: string, target?: Float32Array): Promise<Float32Array> {
     const entry = this.entry(name);

@@ -5,7 +5,7 @@ import { hostname } from "node:os";
 import { z } from "zod";
 import { RunError } from "../../core/errors.js";
 import { canonicalJson } from "../../core/json.js";
-import { type Files, faultOf } from "./files.js";
+import { type Files, faultOf, nodeFiles } from "./files.js";
 
 const holder = z.object({ pid: z.number().int(), started: z.string(), host: z.string() });
 type Holder = z.output<typeof holder>;
@@ -65,6 +65,12 @@ export function takeLock(files: Files, folder: string): () => void {
     const last = readHolder(files, path);
     if (last?.pid === mine.pid && last.host === mine.host) files.remove(path);
   };
+}
+
+/** Whether a process writes to a run folder now. */
+export function isWritten(folder: string, files: Files = nodeFiles): boolean {
+  const other = readHolder(files, `${folder}/lock.json`);
+  return other !== undefined && inUse(other, { pid: process.pid, started: "", host: hostname() });
 }
 
 function inUse(other: Holder, mine: Holder): boolean {

@@ -173,7 +173,7 @@ export function parseJson<T>(place: string, text: string, schema: z.ZodType<T>, 
   throw new RunError({ place, cause: `${issue?.path.join(".") || "its content"}: ${issue?.message}`, mend });
 }
 
-/** Refuses what a newer version wrote, before its shape is looked at. */
+/** Refuses what another version wrote, before its shape is looked at. */
 export function checkVersion(place: string, value: unknown): void {
   const version = (value as { version?: unknown } | null)?.version;
   if (typeof version === "number" && version > runVersion) {
@@ -181,6 +181,14 @@ export function checkVersion(place: string, value: unknown): void {
       place,
       cause: `it was written in version ${version} of the run format, and this Touchstone reads up to ${runVersion}`,
       mend: "open it with the newer Touchstone that wrote it",
+      data: { version },
+    });
+  }
+  if (typeof version === "number" && version < runVersion) {
+    throw new RunError({
+      place,
+      cause: `it was written in version ${version} of the run format, and this Touchstone reads version ${runVersion}`,
+      mend: "open it with the Touchstone that wrote it",
       data: { version },
     });
   }

@@ -1,0 +1,74 @@
+/** `touchstone view`: runs as a page in the browser, live or finished, from their folders alone. */
+import { existsSync } from "node:fs";
+import { constants, setPriority } from "node:os";
+import type { Command } from "commander";
+import { ConfigError } from "../core/errors.js";
+import { isLoopback, newToken } from "../view/access.js";
+import { Answers } from "../view/answers.js";
+import { serve } from "../view/serve.js";
+import { someText, wholeNumber } from "./flags.js";
+import { print } from "./output.js";
+import { signals } from "./watch.js";
+
+interface ViewFlags {
+  readonly port?: number;
+  readonly host?: string;
+  readonly token?: string | true;
+  readonly export?: string;
+  readonly expect?: true;
+}
+
+/** Where a run of the same name is looked for again; another program that has it makes the view take any. */
+const usualPort = 7333;
+
+export function define(command: Command): void {
+  command
+    .usage("[RUNS...] [options]")
+    .argument("[runs...]", "folders of runs, of samples or of reproductions, or folders that hold some (default: runs)")
+    .option("--port <number>", `port; 0 takes any that is free (default: ${usualPort}, or any)`, wholeNumber("--port", 0))
+    .option("--host <address>", "address to listen at; another than 127.0.0.1 lets others in, who need the token", someText("--host"))
+    .option("--token [text]", "ask for a token; without a text one is made (default with --host)")
+    .option("--export <file>", "write one HTML file that shows the same without a server, and end", someText("--export"))
+    .addHelpText(
+      "after",
+      `
+The page is bound to this machine, reads the folders and changes nothing in them, and needs no internet.
+What goes on is followed live; a finished run looks the same. Ctrl-C ends it.
+
+Examples:
+  $ touchstone view runs/first
+  $ touchstone view runs/three
+  $ touchstone view runs/first --export first.html
+  $ touchstone train run.yaml --out runs/second --view`,
+    )
+    .action(view);
+}
+
+async function view(runs: readonly string[], flags: ViewFlags): Promise<void> {
+  const paths = runs.length > 0 ? runs : existsSync("runs") ? ["runs"] : [];
+  if (paths.length === 0)
+    throw new ConfigError({ place: "touchstone view", cause: "no run was named and there is no folder runs here", mend: "give the folder of a run" });
+  const answers = new Answers({ paths });
+  const { host = "127.0.0.1", port, token } = flags;
+  const secret = token === true || (token === undefined && !isLoopback(host)) ? newToken() : token || undefined;
+  // A view beside a run takes what the run leaves.
+  setPriority(constants.priority.PRIORITY_LOW);
+  const served = await serveAt(port, { answers, host, ...(secret !== undefined && { token: secret }) });
+  print(served.address);
+  process.stderr.write("The view is at this address until Ctrl-C.\n");
+  await new Promise<void>((stop) => {
+    for (const signal of signals) process.once(signal, () => stop());
+  });
+  await served.close();
+}
+
+/** At the port that was asked for, or at the usual one where it is free. */
+async function serveAt(port: number | undefined, options: Omit<Parameters<typeof serve>[0], "port">): ReturnType<typeof serve> {
+  if (port !== undefined) return serve({ ...options, port });
+  try {
+    return await serve({ ...options, port: usualPort });
+  } catch (error) {
+    if (!(error instanceof ConfigError && /EADDRINUSE/.test(error.message))) throw error;
+    return serve({ ...options, port: 0 });
+  }
+}

@@ -1,0 +1,161 @@
+/** What the view answers, by path: one place for its server and for a page in one file. */
+import { ArgumentError } from "../core/errors.js";
+import { packageVersion } from "../core/version.js";
+import { runPaths } from "../train/store/reader.js";
+import { compare } from "./comparing.js";
+import { type Finding, find } from "./find.js";
+import { Rollouts, tokenLimit } from "./rollouts.js";
+import { search } from "./search.js";
+import type { Comparison, Filter, GroupDetail, GroupWindow, Home, Overview, RunCard, SearchLine, ShownRecord, TokenSlice, VerdictKind } from "./shapes.js";
+import { WatchedRun } from "./watched.js";
+
+export interface AnswersOptions {
+  /** Folders and files, as `find` takes them. */
+  readonly paths: readonly string[];
+  /** Those of them that will become runs. */
+  readonly expected?: readonly string[];
+}
+
+export class Answers {
+  private finding: Finding = { runs: [], records: [] };
+  private readonly watched = new Map<string, WatchedRun>();
+  private readonly shelves = new Map<string, Rollouts>();
+
+  /** Throws RunError where a path is nothing that can be shown. */
+  constructor(private readonly options: AnswersOptions) {
+    this.look();
+  }
+
+  /** Finds runs that have come since; what is shown already stays. */
+  private look(): void {
+    this.finding = find(this.options.paths, this.options.expected);
+    for (const { id, name, folder, kind } of this.finding.runs) {
+      if (kind === "run" && !this.watched.has(id)) this.watched.set(id, new WatchedRun(id, name, folder));
+    }
+  }
+
+  get runs(): readonly WatchedRun[] {
+    return [...this.watched.values()];
+  }
+
+  async home(live = true): Promise<Home> {
+    this.look();
+    const runs: RunCard[] = [];
+    for (const run of this.watched.values()) {
+      await run.refresh();
+      runs.push(run.card());
+    }
+    const records = this.finding.records.map(({ id, paper, outcome, date, seeds }) => ({ id, paper, outcome, date, seeds: seeds.length }));
+    return { version: packageVersion(), runs, records, live };
+  }
+
+  run(id: string): WatchedRun {
+    const run = this.watched.get(id);
+    if (run) return run;
+    throw new ArgumentError({ place: `run ${id}`, cause: "there is no such run in this view", mend: "choose one from the list" });
+  }
+
+  async overview(id: string, had?: { readonly after: number; readonly generation: number }): Promise<Overview> {
+    const run = this.run(id);
+    await run.refresh();
+    return run.overview(had);
+  }
+
+  groups(id: string, from: { readonly group: number } | { readonly step: number }, count: number): Promise<GroupWindow> {
+    return this.shelf(id).window(from, count);
+  }
+
+  group(id: string, step: number, index: number, whole?: number): Promise<GroupDetail> {
+    return this.shelf(id).group(step, index, whole);
+  }
+
+  tokens(id: string, step: number, index: number, member: number, from = 0): Promise<TokenSlice> {
+    return this.shelf(id).tokens(step, index, member, from, tokenLimit);
+  }
+
+  search(id: string, filter: Filter, signal: AbortSignal): AsyncGenerator<SearchLine> {
+    const { rows } = this.shelf(id).index();
+    return search({ path: runPaths(this.run(id).folder).rollouts, rows, filter, signal });
+  }
+
+  async compare(ids: readonly string[], metric: string): Promise<Comparison> {
+    const compared = [];
+    for (const id of ids) {
+      const found = this.finding.runs.find((each) => each.id === id);
+      if (!found) throw new ArgumentError({ place: `run ${id}`, cause: "there is no such run in this view", mend: "choose some from the list" });
+      const watched = this.watched.get(id);
+      await watched?.refresh();
+      compared.push({ found, ...(watched && { watched }) });
+    }
+    return compare(compared, metric);
+  }
+
+  record(id: string): ShownRecord {
+    const record = this.finding.records.find((each) => each.id === id);
+    if (record) return record;
+    throw new ArgumentError({ place: `record ${id}`, cause: "there is no such record", mend: "choose one from the list" });
+  }
+
+  private shelf(id: string): Rollouts {
+    const shelf = this.shelves.get(id) ?? new Rollouts(this.run(id).run);
+    this.shelves.set(id, shelf);
+    return shelf;
+  }
+}
+
+type Query = { get(name: string): string | null };
+
+const verdicts: readonly string[] = ["accept", "reject", "partial", "unscored"] satisfies VerdictKind[];
+
+/** The filter that an address writes. Throws ArgumentError for what it cannot mean. */
+export function filterOf(query: Query): Filter {
+  const text = (name: string): string | undefined => query.get(name) || undefined;
+  const verdict = text("verdict");
+  if (verdict !== undefined && !verdicts.includes(verdict)) {
+    throw new ArgumentError({ place: "filter", cause: `there is no verdict ${JSON.stringify(verdict)}`, mend: `give one of ${verdicts.join(", ")}` });
+  }
+  const filter = {
+    verdict: verdict as VerdictKind | undefined,
+    reason: text("reason"),
+    problem: text("problem"),
+    text: text("text"),
+    tag: text("tag"),
+    stop: text("stop"),
+    least: numberOf(query, "least"),
+    most: numberOf(query, "most"),
+  };
+  return Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
+}
+
+/** A whole number of an address; undefined where it is not there. Throws ArgumentError for another text. */
+export function numberOf(query: Query, name: string): number | undefined {
+  const text = query.get(name);
+  if (text === null || text === "") return undefined;
+  if (/^\d{1,15}$/.test(text)) return Number(text);
+  throw new ArgumentError({ place: `the address, ${name}`, cause: `got ${JSON.stringify(text.slice(0, 40))}`, mend: "give a whole number" });
+}
+
+/** The answer to a path below /api/ that is one JSON value; undefined: there is no such path. */
+export async function answer(answers: Answers, path: string, query: Query): Promise<object | undefined> {
+  const [what, id = "", ...rest] = path.split("/").map(decodeURIComponent);
+  if (what === "home" && id === "") return answers.home();
+  if (what === "records" && rest.length === 0) return answers.record(id);
+  if (what === "compare" && id === "") return answers.compare((query.get("runs") ?? "").split(",").filter(Boolean), query.get("metric") ?? "eval.score");
+  if (what !== "runs") return undefined;
+  const number = (name: string, fallback: number): number => numberOf(query, name) ?? fallback;
+  const [part, ...places] = rest;
+  if (part === "overview") {
+    const after = numberOf(query, "after");
+    return answers.overview(id, after === undefined ? undefined : { after, generation: number("generation", 0) });
+  }
+  if (part === "groups") {
+    const step = numberOf(query, "step");
+    return answers.groups(id, step === undefined ? { group: number("from", 0) } : { step }, number("count", 50));
+  }
+  if (part !== "steps") return undefined;
+  const [step, groups, group, members, member] = places;
+  if (groups !== "groups" || !/^\d+$/.test(step) || !/^\d+$/.test(group ?? "")) return undefined;
+  if (members === undefined) return answers.group(id, Number(step), Number(group), numberOf(query, "whole"));
+  if (members !== "members" || !/^\d+$/.test(member ?? "")) return undefined;
+  return answers.tokens(id, Number(step), Number(group), Number(member), number("from", 0));
+}

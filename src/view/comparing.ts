@@ -1,0 +1,97 @@
+/** Runs beside each other for the page: the report of `touchstone compare`, and the held-out problems one by one. */
+
+import { type Arm, reportOf } from "../compare/report.js";
+import { type ComparedRun, readRun } from "../compare/run.js";
+import { ArgumentError, TouchstoneError } from "../core/errors.js";
+import { readStore } from "../evaluate/store.js";
+import type { Found } from "./find.js";
+import type { ComparedProblem, Comparison } from "./shapes.js";
+import type { WatchedRun } from "./watched.js";
+
+export interface Compared {
+  readonly found: Found;
+  readonly watched?: WatchedRun;
+}
+
+/** `seed-3` of `grpo/seed-3`. */
+const seedFolder = /^(.*)\/seed-\d+$/;
+
+/** What gathers runs of several seeds: the folder that they lie in, else the method. */
+function labelOf({ found, watched }: Compared): string {
+  return seedFolder.exec(found.name)?.[1] ?? (watched?.card().method || found.name);
+}
+
+/** Runs into arms: those of one label are one arm if their seeds differ. */
+function armsOf(compared: readonly Compared[]): { label: string; members: Compared[] }[] {
+  const byLabel = new Map<string, Compared[]>();
+  for (const each of compared) byLabel.set(labelOf(each), [...(byLabel.get(labelOf(each)) ?? []), each]);
+  return [...byLabel].flatMap(([label, members]) => {
+    const seeds = members.map(({ watched }) => watched?.card().seed);
+    const twins = new Set(seeds).size < seeds.length;
+    return twins ? members.map((each) => ({ label: each.found.name, members: [each] })) : [{ label, members }];
+  });
+}
+
+/** Compares runs by a metric. Throws ArgumentError where fewer than two sides have it. */
+export async function compare(compared: readonly Compared[], metric: string): Promise<Comparison> {
+  const missing: string[] = [];
+  const arms: { label: string; members: Compared[]; runs: ComparedRun[] }[] = [];
+  for (const { label, members } of armsOf(compared)) {
+    const [kept, runs]: [Compared[], ComparedRun[]] = [[], []];
+    for (const member of members) {
+      try {
+        runs.push(await readRun(member.found.folder, metric));
+        kept.push(member);
+      } catch (error) {
+        if (!(error instanceof TouchstoneError)) throw error;
+        missing.push(error.message);
+      }
+    }
+    if (runs.length > 0) arms.push({ label, members: kept, runs });
+  }
+  if (arms.length === 0) throw new ArgumentError({ place: "comparison", cause: missing[0] ?? "no run was named", mend: "choose runs that have this metric" });
+  const report = reportOf(
+    arms.map(({ label, runs }): Arm => ({ label, runs })),
+    { metric },
+  );
+  const problems = await problemsOf(arms);
+  if (typeof problems === "string") missing.push(problems);
+  return {
+    report,
+    arms: arms.map(({ label, members }) => ({ label, runs: members.map(({ found }) => found.id) })),
+    problems: typeof problems === "string" ? [] : problems,
+    missing,
+  };
+}
+
+async function problemsOf(
+  arms: readonly { readonly members: readonly Compared[]; readonly runs: readonly ComparedRun[] }[],
+): Promise<ComparedProblem[] | string> {
+  const all = arms.flatMap(({ runs }) => runs.map(({ problems }) => problems));
+  if (all.some((problems) => problems === undefined))
+    return "problems cannot be compared one by one: not every run has their scores (they are of evaluations alone)";
+  const sets = new Set(all.map((problems) => problems?.set));
+  if (sets.size !== 1) return "problems cannot be compared one by one: the runs were measured on different ones";
+  const names = await namesOf(arms.flatMap(({ members }) => members));
+  const [first] = all;
+  return (first?.scores ?? []).map((_, place) => ({
+    key: names[place]?.key ?? `problem ${place + 1}`,
+    text: names[place]?.text ?? "",
+    scores: arms.map(({ runs }) => {
+      const scores = runs.flatMap(({ problems }) => problems?.scores[place] ?? []);
+      return scores.length === 0 ? null : scores.reduce((a, b) => a + b, 0) / scores.length;
+    }),
+  }));
+}
+
+/** What the problems are: of the first run or folder of samples that kept it. */
+async function namesOf(members: readonly Compared[]): Promise<readonly { readonly key: string; readonly text: string }[]> {
+  for (const { found, watched } of members) {
+    if (watched && watched.heldout.length > 0) return watched.heldout;
+    if (found.kind === "samples") {
+      const { problems } = await readStore(found.folder);
+      return problems.map(({ key, prompt }) => ({ key, text: prompt.at(-1)?.content.slice(0, 160) ?? "" }));
+    }
+  }
+  return [];
+}
