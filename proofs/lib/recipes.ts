@@ -118,6 +118,6 @@ Runs to begin one's own with. Each is a configuration with its commands and numb
 
 const closing = `"Before" and "after" are the parts of about 500 held-out problems (of a sweep, the mean over its runs) that are right at temperature 1 at the run's first and last evaluation. The tolerance is for other processors, on which last digits differ and
 runs then part: about four standard deviations of drawing 500 problems, which has to hold what seeds add. On the same processor, number of cores and versions the numbers are the same ones again.
-The time is the wall clock on two cores of an Intel Xeon that other work shared. \`npm run proofs recipes\` runs them all and holds them to their numbers ([the record](../docs/proofs/recipes.json)), and the slow tests run one at a time in rotation.
+The time is the wall clock on two cores of an Intel Xeon that other work filled; \`grpo\` has taken from 22 to 119 s there. \`npm run proofs recipes\` runs them all and holds them to their numbers ([the record](../docs/proofs/recipes.json)), and the slow tests run one at a time in rotation.
 
 \`files/\` has the rewards and the data, which \`npx tsx recipes/files/make.ts\` makes again. This page is made by \`npm run docs\` from the files.`;
