@@ -222,7 +222,7 @@ export function checkReceiver(set: ParameterSet, role: string, sequences: readon
 /** Refuses update rules with numbers that cannot be meant. */
 export function checkStep(engine: EngineInfo, { update, maxNorm, groups }: StepRequest): void {
   const place = `step ${update.rule}`;
-  if (update.rule !== "sgd" && update.rule !== "adamw") refuse("step", `there is no update rule ${(update as { rule: string }).rule}`, "use sgd or adamw");
+  if (!["sgd", "adamw", "muon"].includes(update.rule)) refuse("step", `there is no update rule ${update.rule}`, "use sgd, adamw or muon");
   needCapability(engine, `optimizer.${update.rule}`, place);
   const atLeast0 = (name: string, value: number | undefined): void => {
     if (value !== undefined && !(value >= 0 && Number.isFinite(value))) refuse(place, `${name} is ${value}`, "give a finite number of at least 0");
@@ -232,8 +232,8 @@ export function checkStep(engine: EngineInfo, { update, maxNorm, groups }: StepR
   };
   atLeast0("rate", update.rate);
   atLeast0("weightDecay", update.weightDecay);
-  if (update.rule === "sgd") below1("momentum", update.momentum);
-  else {
+  if (update.rule !== "adamw") below1("momentum", update.momentum);
+  if (update.rule !== "sgd") {
     below1("beta1", update.beta1);
     below1("beta2", update.beta2);
     atLeast0("epsilon", update.epsilon);

@@ -68,7 +68,13 @@ class HandAdamW {
 }
 
 const adamw = { rule: "adamw", rate: 0.01, beta1: 0.8, beta2: 0.9, epsilon: 1e-6, weightDecay: 0.1 } as const;
-const everyRule: readonly UpdateRule[] = [{ rule: "sgd", rate: 0.1, momentum: 0.5 }, adamw];
+const muon = { rule: "muon", rate: 0.01, beta1: 0.8, beta2: 0.9, epsilon: 1e-6, weightDecay: 0.1 } as const;
+/** The rules that an engine has. */
+const everyRule = ({ engine }: Bench): readonly UpdateRule[] => [
+  { rule: "sgd", rate: 0.1, momentum: 0.5 },
+  adamw,
+  ...(engine.info.has.has("optimizer.muon") ? [muon] : []),
+];
 
 async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "conformance-"));
@@ -86,7 +92,7 @@ export const stepCases: readonly Case[] = [
     run: async (bench) => {
       const info = await bench.role();
       const [logp] = await bench.logp([task(info)]);
-      for (const rule of [...everyRule, { rule: "sgd", rate: 0, weightDecay: 0.3 } as const]) {
+      for (const rule of [...everyRule(bench), { rule: "sgd", rate: 0, weightDecay: 0.3 } as const]) {
         const { before, after, result } = await round(bench, info, { update: { ...rule, rate: 0 }, maxNorm: 0.5 });
         expect(result.gradNorm).toBeGreaterThan(0);
         sameTensors(after, before);
@@ -213,7 +219,7 @@ export const stepCases: readonly Case[] = [
     needs: ["train", "optimizer.sgd", "optimizer.adamw", "save"],
     run: (bench) =>
       inFolder(async (folder) => {
-        for (const update of everyRule) {
+        for (const update of everyRule(bench)) {
           const info = await bench.role();
           for (let step = 0; step < 2; step++) await round(bench, info, { update });
           await bench.engine.weights.save({ role: info.role }, join(folder, update.rule));
@@ -230,7 +236,7 @@ export const stepCases: readonly Case[] = [
     needs: ["train", "optimizer.sgd", "optimizer.adamw", "save"],
     run: (bench) =>
       inFolder(async (folder) => {
-        for (const update of everyRule) {
+        for (const update of everyRule(bench)) {
           const info = await bench.role();
           for (let step = 0; step < 2; step++) await round(bench, info, { update });
           await bench.engine.weights.save({ role: info.role }, join(folder, update.rule));

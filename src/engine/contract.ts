@@ -201,6 +201,19 @@ export type UpdateRule =
       readonly beta2?: number;
       readonly epsilon?: number;
       readonly weightDecay?: number;
+    }
+  | {
+      /** Orthogonalised momentum on the matrices of the layers, AdamW with the betas and epsilon on all else. */
+      readonly rule: "muon";
+      readonly rate: number;
+      readonly momentum?: number; // 0.95
+      readonly nesterov?: boolean; // true
+      /** What a matrix's step is multiplied with: sqrt(max(1, rows / columns)), or 0.2 sqrt(max(rows, columns)), the default. */
+      readonly adjust?: "original" | "match_rms_adamw";
+      readonly beta1?: number;
+      readonly beta2?: number;
+      readonly epsilon?: number;
+      readonly weightDecay?: number;
     };
 
 export interface StepRequest {

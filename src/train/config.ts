@@ -48,11 +48,19 @@ const schedule = z.strictObject({
 });
 
 const optimizer = z.strictObject({
-  rule: z.enum(["adamw", "sgd"]).default("adamw").describe("Update rule."),
-  beta1: z.number().min(0).lt(1).default(0.9).describe("Decay of AdamW's mean; momentum of sgd is `momentum`."),
+  rule: z
+    .enum(["adamw", "sgd", "muon"])
+    .default("adamw")
+    .describe("Update rule. muon: orthogonalised momentum on the matrices of the layers, AdamW with the same rate on embedding, head, norms and biases."),
+  beta1: z.number().min(0).lt(1).default(0.9).describe("Decay of AdamW's mean; momentum of sgd and muon is `momentum`."),
   beta2: z.number().min(0).lt(1).default(0.95).describe("Decay of AdamW's mean square."),
   epsilon: z.number().gt(0).default(1e-8).describe("Added to AdamW's root."),
-  momentum: z.number().min(0).lt(1).default(0).describe("Momentum of sgd."),
+  momentum: z.number().min(0).lt(1).optional().describe("Momentum of sgd (absent: 0) and of muon (absent: 0.95)."),
+  nesterov: z.boolean().default(true).describe("Muon looks one step ahead along its momentum."),
+  adjust: z
+    .enum(["match_rms_adamw", "original"])
+    .default("match_rms_adamw")
+    .describe("Size of muon's steps: as large as AdamW's, so that one lr suits both, or sqrt(max(1, rows / columns)), which wants a higher one."),
   weight_decay: z.number().min(0).default(0).describe("Decoupled weight decay."),
 });
 

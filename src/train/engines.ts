@@ -2,10 +2,12 @@
 import { availableParallelism } from "node:os";
 import { ConfigError } from "../core/errors.js";
 import type { Engine, ModelInfo } from "../engine/contract.js";
+import type { DecoderConfig } from "../engine/onnx/config.js";
 import { inspectFolder, loadConfig, readConfig } from "../engine/onnx/folder.js";
 import { availableMemory, estimateMemory, type MemoryEstimate, refuseUnlessFits } from "../engine/onnx/memory.js";
+import { isHidden } from "../engine/onnx/muon.js";
 import { defaultPackPlaces } from "../engine/onnx/pack.js";
-import { parameterCount } from "../engine/onnx/params.js";
+import { layoutOf, parameterCount, sizeOf } from "../engine/onnx/params.js";
 import { localForm, startOnnx } from "../engine/onnx/start.js";
 import { parseConfig } from "../engine/table/config.js";
 import { TableEngine } from "../engine/table/engine.js";
@@ -50,7 +52,8 @@ export async function memoryOf(config: Sized, prompt: number, others: readonly {
   const model = await loadConfig(config.model);
   const length = prompt + max_tokens;
   const rows = Math.ceil((group * problems) / engine.workers);
-  const moments = config.optimizer?.rule === "sgd" ? (config.optimizer.momentum > 0 ? 1 : 0) : 2;
+  const moments =
+    config.optimizer?.rule === "sgd" ? ((config.optimizer.momentum ?? 0) > 0 ? 1 : 0) : config.optimizer?.rule === "muon" ? muonMoments(model) : 2;
   // A role that learns has a gradient and moments of its own.
   const earlier = config.overlap > 0 ? config.overlap + 1 : 0; // Weights that batches in flight are drawn from.
   const copies = others.reduce((sum, { trainable }) => sum + (trainable ? 2 + moments : 1), earlier);
@@ -61,6 +64,12 @@ export async function memoryOf(config: Sized, prompt: number, others: readonly {
   ].sort((a, b) => b.total - a.total)[0];
   const parts = Object.fromEntries(Object.entries(one.parts).map(([name, bytes]) => [name, bytes * engine.workers]));
   return { parts, total: one.total * engine.workers };
+}
+
+/** Moments a weight: one of each of the layers' matrices, two of the rest. */
+function muonMoments(model: DecoderConfig): number {
+  const hidden = layoutOf(model).reduce((sum, layout) => sum + (isHidden(layout) ? sizeOf(layout) : 0), 0);
+  return 2 - hidden / parameterCount(model);
 }
 
 /** Throws MemoryError with the figures where the run would not fit into what is free. */

@@ -45,6 +45,7 @@ function parity(): string {
 const chain = { name: "chain", options: { modulus: 7 } };
 const runs: { readonly [what: string]: () => Partial<TrainOptions> } = {
   "groups without signal that are drawn again": () => ({ task: chain, method: "dapo", problems: 6, group: 4 }),
+  "Muon on the matrices of the layers": () => ({ task: chain, optimizer: { rule: "muon" } }),
   "a critic": () => ({ task: chain, method: "ppo", roles: { critic: { lr: 1e-3 } } }),
   "two sources with weights": () => ({
     data: {

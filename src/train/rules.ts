@@ -1,6 +1,7 @@
 /** Update rules: the optimizer slot's module and the schedule as one rule for each update. */
 import { z } from "zod";
 import { CapabilityError, ConfigError } from "../core/errors.js";
+import type { Json } from "../core/json.js";
 import { parseOptions } from "../core/options.js";
 import type { EngineInfo, ParameterSet, UpdateRule } from "../engine/contract.js";
 import { rateAt, type Schedule } from "../engine/schedule.js";
@@ -14,14 +15,20 @@ const adamw = z.strictObject({
   epsilon: z.number().default(1e-8),
   weight_decay: z.number().default(0),
 });
+const muon = adamw.extend({
+  momentum: z.number().default(0.95),
+  nesterov: z.boolean().default(true),
+  adjust: z.enum(["match_rms_adamw", "original"]).default("match_rms_adamw"),
+});
 const sgd = z.strictObject({ momentum: z.number().default(0), weight_decay: z.number().default(0) });
 
 /** What the user wrote under `optimizer`, as a method that sets the slot; undefined where nothing was written. */
 export function optimizerMethod(config: TrainConfig): Method | undefined {
   if (config.optimizer === undefined) return undefined;
-  const { rule, beta1, beta2, epsilon, momentum, weight_decay } = config.optimizer;
-  const options: { readonly [name: string]: number } = rule === "adamw" ? { beta1, beta2, epsilon, weight_decay } : { momentum, weight_decay };
-  return { name: "options", slots: { optimizer: { sets: { module: rule, options }, about: `${rule}, as set` } } };
+  const { rule, momentum, nesterov, adjust, weight_decay, ...moments } = config.optimizer;
+  const own: { readonly [name: string]: Json } = momentum === undefined ? {} : { momentum };
+  const options: { readonly [name: string]: Json } = rule === "adamw" ? moments : rule === "sgd" ? own : { ...moments, ...own, nesterov, adjust };
+  return { name: "options", slots: { optimizer: { sets: { module: rule, options: { ...options, weight_decay } }, about: `${rule}, as set` } } };
 }
 
 /** The rule of an update, counted from 1, for a parameter set. */
@@ -42,7 +49,11 @@ export function ruleOf(method: Resolved, engine: EngineInfo, config: TrainConfig
     const { momentum, weight_decay } = parseOptions(sgd, value.options, place);
     return (n, set) => ({ rule: "sgd", rate: rate(n, set), momentum, weightDecay: weight_decay });
   }
-  const valid = ["adamw", "sgd"].filter((rule) => engine.has.has(rule === "adamw" ? "optimizer.adamw" : "optimizer.sgd"));
+  if (value.module === "muon" && engine.has.has("optimizer.muon")) {
+    const { weight_decay, ...rest } = parseOptions(muon, value.options, place);
+    return (n, set) => ({ rule: "muon", rate: rate(n, set), ...rest, weightDecay: weight_decay });
+  }
+  const valid = (["adamw", "sgd", "muon"] as const).filter((rule) => engine.has.has(`optimizer.${rule}`));
   throw unknownModule("optimizer", from, value, valid.join(" or "));
 }
 

@@ -26,6 +26,7 @@ import type {
 import { unknownHandle } from "../refuse.js";
 import type { Replica } from "../replica.js";
 import { has, lacks } from "./abilities.js";
+import { orthogonaliser } from "./muon.js";
 import { defaultPackPlaces, evenLength, pack } from "./pack.js";
 import { addEmbeddingGradient, backwardPack, forwardPack, hiddenOf, type Model, type PackState } from "./pass.js";
 import { Readout, type Writable } from "./readout.js";
@@ -91,7 +92,7 @@ export class OnnxEngine implements Replica {
       lacks,
       fingerprint: { runtime: runtimeVersion, node: process.version, arch: process.arch, processor: cpus()[0]?.model ?? "unknown", ...options },
     };
-    this.weights = new Roles(this.info, options);
+    this.weights = new Roles(this.info, { ...options, orthogonalise: orthogonaliser(sessions) });
   }
 
   /** Finds (or installs) ONNX Runtime; models are loaded by `weights.load`. */

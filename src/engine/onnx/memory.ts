@@ -18,8 +18,8 @@ export type Work =
       readonly slots: number;
       readonly length: number;
       readonly activations: "keep" | "recompute";
-      /** Moments a weight: 2 for AdamW, 1 for SGD with momentum, 0 without. Default 2. */
-      readonly moments?: 0 | 1 | 2;
+      /** Moments a weight: 2 for AdamW, between 1 and 2 for Muon, 1 for SGD with momentum, 0 without. Default 2. */
+      readonly moments?: number;
     };
 
 export interface MemoryPlan {

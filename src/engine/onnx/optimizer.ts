@@ -1,11 +1,12 @@
 /**
- * SGD and AdamW over a store's parameters, as torch.optim has them: rates and decays by Hugging Face tensor, clipping by
+ * SGD and AdamW over a store's parameters, as torch.optim has them, and Muon for matrices of layers: rates and decays by Hugging Face tensor, clipping by
  * the global norm, a guard against gradients that are not finite, and state that is saved and loaded byte for byte.
  */
 import { ArgumentError, ModelError } from "../../core/errors.js";
 import type { ParameterRule, StepRequest, StepResult, UpdateRule } from "../contract.js";
 import { SafetensorsFile } from "../safetensors.js";
 import { type TensorToWrite, writeSafetensors } from "../safetensors-write.js";
+import { isHidden, muonStep, type Orthogonalise } from "./muon.js";
 import { columnsOf, type Parameter, rowsOf, type WeightArrays } from "./params.js";
 import { type Decide, runHere, stepThreads } from "./step-threads.js";
 import type { Job, Range, Update } from "./update.js";
@@ -19,13 +20,17 @@ const threadsFrom = 3_000_000;
 
 /** The optimizer of one parameter set. */
 export class Optimizer {
-  /** AdamW steps made. */
+  /** Steps of AdamW made, those of Muon included. */
   private steps = 0;
   /** Steps left out because a gradient was not finite. */
   private skipped = 0;
   private readonly moments: { readonly [kind in Kind]: Map<string, Float32Array> } = { first: new Map(), second: new Map(), momentum: new Map() };
 
-  constructor(private readonly threads = 1) {}
+  constructor(
+    private readonly threads = 1,
+    /** For Muon. */
+    private readonly orthogonalise?: Orthogonalise,
+  ) {}
 
   /**
    * Makes a step with the gradient of the store, which stays for the caller to drop; a parameter on which nothing fell
@@ -35,6 +40,7 @@ export class Optimizer {
     const groups = compile(options.groups ?? []);
     const jobs = store.parameters.map((parameter) => this.jobOf(parameter, rule, groups));
     let result: Omit<StepResult, "weights"> = { gradNorm: 0, clipped: false };
+    let factor = 0;
     const decide: Decide = (inspections) => {
       let squares = 0;
       for (const inspection of inspections) squares += inspection.squares;
@@ -48,13 +54,23 @@ export class Optimizer {
       // The 1e-6 is that of torch's clip_grad_norm_.
       const clip = options.maxNorm === undefined ? 1 : Math.min(1, options.maxNorm / (gradNorm + 1e-6));
       result = { gradNorm, clipped: clip < 1 };
+      factor = clip;
       return { update: this.updateOf(rule), clip };
     };
     if (this.threads > 1 && store.count >= threadsFrom) await stepThreads(this.threads).run(jobs, decide);
     else runHere(jobs, decide);
     this.takeBack(store, rule, jobs);
-    if (result.skipped) this.skipped++;
-    else if (rule.rule === "adamw") this.steps++;
+    if (result.skipped) {
+      this.skipped++;
+      return result;
+    }
+    if (rule.rule === "muon") {
+      for (const parameter of store.parameters.filter(isHidden)) {
+        const [{ rate, decay }] = rangesOf(parameter, rule, groups);
+        await muonStep(parameter, this.moment("momentum", parameter), { rate, decay }, rule, factor, this.orthogonalise);
+      }
+    }
+    if (rule.rule !== "sgd") this.steps++;
     return result;
   }
 
@@ -101,19 +117,20 @@ export class Optimizer {
   }
 
   private jobOf(parameter: Parameter, rule: UpdateRule, groups: readonly CompiledRule[]): Job {
-    const columns = columnsOf(parameter);
-    const ranges = parameter.parts.map(({ name, rowStart, rows }): Range => {
-      const group = groups.find(({ pattern }) => pattern.test(name));
-      const [start, end] = [rowStart * columns, (rowStart + rows) * columns];
-      return { start, end, rate: rule.rate * (group?.rateScale ?? 1), decay: group?.weightDecay ?? rule.weightDecay ?? 0 };
-    });
-    const moment = (kind: Kind): Float32Array => {
-      const array = this.moments[kind].get(parameter.name) ?? new Float32Array(parameter.data.length);
-      this.moments[kind].set(parameter.name, array);
-      return array;
-    };
-    const [first, second] = rule.rule === "adamw" ? [moment("first"), moment("second")] : [rule.momentum ? moment("momentum") : undefined, undefined];
-    return { ranges, data: parameter.data, grad: parameter.grad ?? new Float32Array(parameter.data.length), first, second };
+    const { data, grad = new Float32Array(data.length) } = parameter;
+    // Its gradient is looked at here, and the step is made afterwards.
+    if (rule.rule === "muon" && isHidden(parameter)) return { ranges: [], data, grad, first: undefined, second: undefined };
+    const ranges = rangesOf(parameter, rule, groups);
+    const moment = (kind: Kind): Float32Array => this.moment(kind, parameter);
+    const [first, second] = rule.rule === "sgd" ? [rule.momentum ? moment("momentum") : undefined, undefined] : [moment("first"), moment("second")];
+    return { ranges, data, grad, first, second };
+  }
+
+  /** The moment of a parameter, zero at first. */
+  private moment(kind: Kind, { name, data }: Parameter): Float32Array {
+    const array = this.moments[kind].get(name) ?? new Float32Array(data.length);
+    this.moments[kind].set(name, array);
+    return array;
   }
 
   private takeBack(store: WeightArrays, rule: UpdateRule, jobs: readonly Job[]): void {
@@ -121,16 +138,27 @@ export class Optimizer {
       const { data, grad, first, second } = jobs[i];
       parameter.data = data;
       if (parameter.grad) parameter.grad = grad;
-      if (first) this.moments[rule.rule === "adamw" ? "first" : "momentum"].set(parameter.name, first);
+      if (first) this.moments[rule.rule === "sgd" ? "momentum" : "first"].set(parameter.name, first);
       if (second) this.moments.second.set(parameter.name, second);
     }
   }
 
+  /** What the jobs do; of Muon that is the part of AdamW. */
   private updateOf(rule: UpdateRule): Update {
     if (rule.rule === "sgd") return { rule: "sgd", momentum: rule.momentum ?? 0 };
     const { beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8 } = rule;
     return { rule: "adamw", beta1, beta2, epsilon, t: this.steps + 1 };
   }
+}
+
+/** Rate and decay of each Hugging Face tensor of a parameter. */
+function rangesOf(parameter: Parameter, rule: UpdateRule, groups: readonly CompiledRule[]): Range[] {
+  const columns = columnsOf(parameter);
+  return parameter.parts.map(({ name, rowStart, rows }): Range => {
+    const group = groups.find(({ pattern }) => pattern.test(name));
+    const [start, end] = [rowStart * columns, (rowStart + rows) * columns];
+    return { start, end, rate: rule.rate * (group?.rateScale ?? 1), decay: group?.weightDecay ?? rule.weightDecay ?? 0 };
+  });
 }
 
 type CompiledRule = ParameterRule & { readonly pattern: RegExp };
@@ -155,7 +183,7 @@ function tensorAt(parameter: Parameter, index: number): string {
   return parameter.parts.find(({ rowStart, rows }) => row < rowStart + rows)!.name;
 }
 
-/** Refuses a file whose tensors are not moments of this model: of other names or shapes, or a kind that is there in part. */
+/** Refuses a file whose tensors are not moments of this model: of other names or shapes, or a kind that is there in part, other than as Muon divides them. */
 function checkState(file: SafetensorsFile, store: WeightArrays): void {
   const refuse = (cause: string): never => {
     throw new ModelError({ place: file.path, cause, mend: "give the optimizer state of this model" });
@@ -168,10 +196,14 @@ function checkState(file: SafetensorsFile, store: WeightArrays): void {
     else if (entry.dtype !== "F32" || entry.shape.join() !== shape.join())
       refuse(`tensor ${full} is ${entry.dtype} [${entry.shape}] where the model has F32 [${shape}]`);
   }
+  const hidden = new Set(store.parameters.filter(isHidden).flatMap(({ parts }) => parts.map(({ name }) => name)));
   for (const kind of Object.values(kinds)) {
-    const present = store.tensors.filter(({ name }) => file.entries.has(`${kind}.${name}`));
-    const missing = store.tensors.find(({ name }) => !file.entries.has(`${kind}.${name}`));
-    if (present.length > 0 && missing) refuse(`tensor ${kind}.${missing.name} is missing`);
+    // Muon has momentum of the layers' matrices, and the moments of AdamW of the rest.
+    const own = store.tensors.filter(({ name }) => hidden.has(name) === (kind === kinds.momentum));
+    const present = new Set(store.tensors.filter(({ name }) => file.entries.has(`${kind}.${name}`)).map(({ name }) => name));
+    const expected = present.size === own.length && own.every(({ name }) => present.has(name)) ? own : store.tensors;
+    const missing = expected.find(({ name }) => !present.has(name));
+    if (present.size > 0 && missing) refuse(`tensor ${kind}.${missing.name} is missing`);
   }
 }
 

@@ -12,6 +12,7 @@ import type { DecoderConfig } from "./config.js";
 import { saveFolder } from "./folder-save.js";
 import { Gradients } from "./gradients.js";
 import { availableMemory, estimateMemory, refuseUnlessFits, type Work } from "./memory.js";
+import type { Orthogonalise } from "./muon.js";
 import { Optimizer } from "./optimizer.js";
 import { ParameterStore, type WeightArrays } from "./params.js";
 import { baseIdentity, saveAdapter } from "./peft.js";
@@ -35,6 +36,7 @@ export interface Role {
 /** Settings of the engine that roles need. */
 export interface RoleSettings {
   readonly threads: number;
+  readonly orthogonalise: Orthogonalise;
 }
 
 export class Roles implements Weights {
@@ -106,7 +108,7 @@ export class Roles implements Weights {
       trainable,
       snapshots: new Map(),
       current: fetched,
-      optimizer: new Optimizer(this.settings.threads),
+      optimizer: new Optimizer(this.settings.threads, this.settings.orthogonalise),
       fits: new Set(),
     });
     return info;
@@ -191,7 +193,7 @@ export class Roles implements Weights {
       else adapter.addTo(tensor, store.view(tensor));
     }
     role.current = { store, identity: afterChange(role.current.identity, "write") };
-    role.optimizer = new Optimizer(this.settings.threads);
+    role.optimizer = new Optimizer(this.settings.threads, this.settings.orthogonalise);
     role.info = infoOf(name, role.current, role.trainable);
     return role.info;
   }
