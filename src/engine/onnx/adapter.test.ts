@@ -7,10 +7,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { fixture } from "../../../test/paths.js";
 import { type Case, close, Fixture, gradientTolerance, policyLoss } from "../../../test/support/loaded-model.js";
 import { randomKey } from "../../core/random.js";
-import type { AdapterSource, Engine, SampleRequest, Sequence, TensorValue } from "../contract.js";
+import type { AdapterSource, Engine, SampleRequest, Sequence } from "../contract.js";
 import { SafetensorsFile } from "../safetensors.js";
 import { OnnxEngine } from "./engine.js";
-import { accumulate, distance, policySet, randomDerivatives, randomModel, randomSequence, sameBytes, sampleAll } from "./test-engine.js";
+import { accumulate, distance, fillAdapter, policySet, randomDerivatives, randomModel, randomSequence, sameBytes, sampleAll } from "./test-engine.js";
 
 const folder = (): string => mkdtempSync(join(tmpdir(), "adapter-"));
 
@@ -61,16 +61,6 @@ async function logp(engine: Engine, sequences = sequencesOf()): Promise<number[]
   return (await engine.score(sequences)).map((scores) => Array.from(scores.logp));
 }
 
-/** Puts numbers of the size of trained ones into every B. */
-async function fillB(engine: Engine, role = "policy"): Promise<void> {
-  const { adapter } = await engine.weights.info(role);
-  const tensors = (adapter?.tensors ?? []).filter(({ name }) => name.includes("lora_B"));
-  const filled = tensors.map(({ name, shape: [out, rank] }, t): TensorValue => {
-    return { name, shape: [out, rank], data: Float64Array.from({ length: out * rank }, (_, i) => 0.05 * Math.sin(0.7 * i + t)) };
-  });
-  await engine.weights.write(role, filled);
-}
-
 const requests = (role: string): SampleRequest[] =>
   [0, 1, 2].map((member) => ({
     context: { ids: Int32Array.of(3, 1, member), label: "plain" },
@@ -102,7 +92,7 @@ describe("an adapter", () => {
 
   it("is the base bit for bit at scale 0, and something else at 1 and in between", async () => {
     await policy();
-    await fillB(engine);
+    await fillAdapter(engine);
     const [base, off, half, on] = await Promise.all([
       logp(engine, sequencesOf("base")),
       logp(engine, sequencesOf("policy", 0)),
@@ -118,7 +108,7 @@ describe("an adapter", () => {
 
   it("samples and scores alike", async () => {
     await policy();
-    await fillB(engine);
+    await fillAdapter(engine);
     const asked = requests("policy");
     const drawn = await sampleAll(engine, asked);
     const scored = await engine.score(drawn.map(({ ids }, i) => ({ context: asked[i].context, response: ids, weights: { role: "policy" }, temperature: 1 })));
@@ -127,7 +117,7 @@ describe("an adapter", () => {
 
   it("merged into its weights gives the same log-probs, and full training goes on from there", async () => {
     await policy();
-    await fillB(engine);
+    await fillAdapter(engine);
     const before = await logp(engine);
     const names = ["model.layers.1.mlp.down_proj.weight", "model.layers.0.self_attn.q_proj.weight", "model.norm.weight"];
     const read = await engine.weights.read({ role: "policy" }, names);
@@ -170,7 +160,7 @@ describe("an adapter", () => {
 
   it("has the gradient of central differences, in A, B and a value head", async () => {
     await engine.weights.load({ role: "policy", source: { from: "base", role: "base" }, adapter: adapterOf(), valueHead: true, trainable: true });
-    await fillB(engine);
+    await fillAdapter(engine);
     const sequences = sequencesOf();
     const derivatives = sequences.map(({ response }, s) => ({
       dLogp: Float64Array.from(response, (_, t) => Math.cos(3 * t + s)),
@@ -234,7 +224,7 @@ describe("a PEFT folder", () => {
     await engine.weights.load({ role: "policy", source: randomModel(shape, 1), trainable: false });
     await engine.weights.save({ role: "policy" }, base);
     await engine.weights.load({ role: "policy", source: { from: "folder", path: base }, adapter: adapterOf(), trainable: true });
-    await fillB(engine);
+    await fillAdapter(engine);
   });
   afterAll(() => engine.close());
 

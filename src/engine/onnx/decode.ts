@@ -6,7 +6,7 @@
  */
 import type { DecoderConfig } from "./config.js";
 import { Graph, type Value } from "./graph.js";
-import { headNormed, type LinearName, layerInputs, product, scaleInput } from "./layer.js";
+import { type Adapted, headNormed, layerInputs, product, scaleInput } from "./layer.js";
 import { add, matmul, mul, rmsNorm, rotary, silu } from "./ops.js";
 
 /** The name under which layer i's weight is fed. */
@@ -16,7 +16,7 @@ export const fed = (layer: number, name: string): string => `${name}_${layer}`;
  * Inputs: `x` [R, width] embeddings, `positions` [R, 1], `mask` [R, 1, 1, 1 + S] (the token itself, then S cached places), `splits` [1, S],
  * `cos`, `sin`, each layer's weights (and the adapters' on the products `adapted`, with their `scale`), `pastK_i` and `pastV_i` [R, K, S, D]. Outputs: `y` [R, width], `newK_i`, `newV_i` [R, K, 1, D].
  */
-export function decodeGraph(c: DecoderConfig, adapted: readonly LinearName[] = []): Uint8Array {
+export function decodeGraph(c: DecoderConfig, adapted?: Adapted): Uint8Array {
   const g = new Graph();
   const { heads: H, kvHeads: K, headDim: D } = c;
   let x = g.input("x", "float32", ["R", c.width]);

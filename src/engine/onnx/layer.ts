@@ -40,32 +40,45 @@ export function layerShapes(c: DecoderConfig): { readonly [name in LayerWeight]:
   };
 }
 
+/** Where adapters lie in a layer, as graphs need to know it. */
+export interface Adapted {
+  readonly targets: readonly LinearName[];
+  readonly rank: number;
+  /** Several threads divide a narrow product by the number of rows, which would change its bits: it is made in blocks that one of them takes. */
+  readonly blocked: boolean;
+}
+
+/** Columns of a product that are never divided over threads. */
+const undivided = 16;
+
 /** A and B of adapters, as inputs of the graphs. */
 export type AdapterWeight = `${LinearName}${"A" | "B"}`;
-export const adapterWeights = (adapted: readonly LinearName[]): readonly AdapterWeight[] =>
-  adapted.flatMap((name): AdapterWeight[] => [`${name}A`, `${name}B`]);
+export const adapterWeights = (targets: readonly LinearName[] = []): readonly AdapterWeight[] =>
+  targets.flatMap((name): AdapterWeight[] => [`${name}A`, `${name}B`]);
 
 export type LayerInputs = { readonly [name in LayerWeight | AdapterWeight]?: Value } & {
   /** The factor of all adapters, [1]. */
   readonly scale?: Value;
+  readonly adapted?: Adapted;
 };
 
-/** Declares a layer's weights as inputs, and those of the adapters on `adapted`; `named` gives the input's name. */
-export function layerInputs(g: Graph, c: DecoderConfig, adapted: readonly LinearName[], scale: Value | undefined, named = (name: string) => name): LayerInputs {
+/** Declares a layer's weights as inputs, and those of adapters; `named` gives the input's name. */
+export function layerInputs(g: Graph, c: DecoderConfig, adapted: Adapted | undefined, scale: Value | undefined, named = (name: string) => name): LayerInputs {
   const shapes = layerShapes(c);
   const base = layerWeights(c).map((name) => [name, g.input(named(name), "float32", shapes[name])]);
-  const low = adapted.flatMap((name) => {
+  const { targets = [], rank = 0 } = adapted ?? {};
+  const low = targets.flatMap((name) => {
     const [out, into] = shapes[name] as readonly [number, number];
     return [
-      [`${name}A`, g.input(named(`${name}A`), "float32", ["rank", into])],
-      [`${name}B`, g.input(named(`${name}B`), "float32", [out, "rank"])],
+      [`${name}A`, g.input(named(`${name}A`), "float32", [rank, into])],
+      [`${name}B`, g.input(named(`${name}B`), "float32", [out, rank])],
     ];
   });
-  return { ...(Object.fromEntries([...base, ...low]) as LayerInputs), ...(scale && { scale }) };
+  return { ...(Object.fromEntries([...base, ...low]) as LayerInputs), ...(scale && { scale }), ...(adapted && { adapted }) };
 }
 
 /** The factor of the adapters as an input, where there are any. */
-export const scaleInput = (g: Graph, adapted: readonly LinearName[]): Value | undefined => (adapted.length > 0 ? g.input("scale", "float32", [1]) : undefined);
+export const scaleInput = (g: Graph, adapted: Adapted | undefined): Value | undefined => (adapted ? g.input("scale", "float32", [1]) : undefined);
 
 /** x · wᵀ of rows x, with bias and adapter where the layer has them. */
 export function product(g: Graph, x: Value, weights: LayerInputs, name: LinearName): Value {
@@ -73,8 +86,21 @@ export function product(g: Graph, x: Value, weights: LayerInputs, name: LinearNa
   const bias = name === "q" || name === "k" || name === "v" ? weights[`${name}Bias`] : undefined;
   const y = bias ? biased(g, x, weight, bias) : linear(g, x, weight);
   const [a, b] = [weights[`${name}A`], weights[`${name}B`]];
+  if (!a || !b || !weights.scale || !weights.adapted) return y;
   // The factor falls on the few numbers between A and B.
-  return a && b ? add(g, y, linear(g, mul(g, linear(g, x, a), weights.scale as Value), b)) : y;
+  return add(g, y, linear(g, mul(g, narrow(g, x, a, weights.adapted), weights.scale), b));
+}
+
+/** x · Aᵀ, [rows, rank]. */
+function narrow(g: Graph, x: Value, a: Value, { rank, blocked }: Adapted): Value {
+  if (!blocked || rank <= undivided) return linear(g, x, a);
+  const sizes = Array.from({ length: Math.ceil(rank / undivided) }, (_, i) => Math.min(undivided, rank - i * undivided));
+  const blocks = g.applyMany("Split", [a, g.ints(sizes)], sizes.length, { axis: 0 });
+  return g.apply(
+    "Concat",
+    blocks.map((block) => linear(g, x, block)),
+    { axis: 1 },
+  );
 }
 
 /** The norm over each head of q or k, [… headDim], where the model has one. */
@@ -105,7 +131,7 @@ interface LayerValues {
   readonly kept: { readonly [name: string]: Value };
 }
 
-function layer(g: Graph, c: DecoderConfig, adapted: readonly LinearName[]): LayerValues {
+function layer(g: Graph, c: DecoderConfig, adapted: Adapted | undefined): LayerValues {
   const { heads: H, kvHeads: K, headDim: D } = c;
   const x = g.input("x", "float32", ["N", c.width]);
   const weights = layerInputs(g, c, adapted, scaleInput(g, adapted));
@@ -149,8 +175,8 @@ function layer(g: Graph, c: DecoderConfig, adapted: readonly LinearName[]): Laye
   return { x, y, weights, cache: { k, v }, kept: { ...(c.qkNorm ? { rawQ, rawK } : { q, k }), v, mixed, x1, gate, up } };
 }
 
-/** Forward: x → y, and on request what the backward pass would compute again, or only the keys and values (for a cache). `adapted`: the products with an adapter. */
-export function layerForward(c: DecoderConfig, keep: "nothing" | "activations" | "cache", adapted: readonly LinearName[] = []): Uint8Array {
+/** Forward: x → y, and on request what the backward pass would compute again, or only the keys and values (for a cache). `adapted`: where adapters lie. */
+export function layerForward(c: DecoderConfig, keep: "nothing" | "activations" | "cache", adapted?: Adapted): Uint8Array {
   const g = new Graph();
   const { y, cache, kept } = layer(g, c, adapted);
   g.output("y", y, "float32", ["N", c.width]);
@@ -161,12 +187,12 @@ export function layerForward(c: DecoderConfig, keep: "nothing" | "activations" |
 }
 
 /** Backward: x (and kept activations, if any) and dy → dx and, where wanted, the gradient of what learns as `d_name`: the adapters if there are any, else each weight. */
-export function layerBackward(c: DecoderConfig, kept: boolean, wantWeights: boolean, adapted: readonly LinearName[] = []): Uint8Array {
+export function layerBackward(c: DecoderConfig, kept: boolean, wantWeights: boolean, adapted?: Adapted): Uint8Array {
   const g = new Graph();
-  const values = layer(g, c, adapted);
+  const values = layer(g, c, adapted && { ...adapted, blocked: false });
   if (kept) for (const [name, dims] of Object.entries(keptShapes(c))) g.supply(values.kept[name] as Value, `kept_${name}`, dims);
   const dy = g.input("dy", "float32", ["N", c.width]);
-  const learning: readonly (LayerWeight | AdapterWeight)[] = adapted.length > 0 ? adapterWeights(adapted) : layerWeights(c);
+  const learning: readonly (LayerWeight | AdapterWeight)[] = adapted ? adapterWeights(adapted.targets) : layerWeights(c);
   const names = wantWeights ? learning : [];
   const targets = [values.x, ...names.map((name) => values.weights[name] as Value)];
   const gradients = g.gradient([[values.y, dy]], targets);

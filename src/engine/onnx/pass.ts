@@ -7,7 +7,7 @@ import type { Context } from "../../core/problem.js";
 import type { ScoreWant, Sequence } from "../contract.js";
 import type { DecoderConfig } from "./config.js";
 import type { Gradients } from "./gradients.js";
-import { adapterWeights, type LinearName, layerBackward, layerForward, layerShapes, layerWeights } from "./layer.js";
+import { type Adapted, adapterWeights, type LinearName, layerBackward, layerForward, layerShapes, layerWeights } from "./layer.js";
 import { type Pack, packMask } from "./pack.js";
 import type { ParameterStore } from "./params.js";
 import type { Feeds, Sessions } from "./sessions.js";
@@ -16,12 +16,15 @@ import type { Feeds, Sessions } from "./sessions.js";
 export interface Model extends Pick<ParameterStore, "config" | "get"> {
   readonly adapter?: {
     readonly targets: readonly LinearName[];
+    readonly rank: number;
     /** The factor of B A, [1]. */
     readonly scale: Float32Array;
   };
 }
 
-export const adaptedOf = ({ adapter }: Model): readonly LinearName[] => adapter?.targets ?? [];
+/** Where a model's adapter lies, for graphs that run on so many threads. */
+export const adaptedOf = ({ adapter }: Model, { threads }: Sessions): Adapted | undefined =>
+  adapter && { targets: adapter.targets, rank: adapter.rank, blocked: threads > 1 };
 
 /** The table that turns hidden states into logits. */
 export const headName = (c: DecoderConfig): string => (c.tied ? "embed" : "head");
@@ -59,7 +62,7 @@ export function embed(model: Model, context: Context, response: Int32Array, out:
 export function layerFeeds(sessions: Sessions, model: Model, layer: number): Feeds {
   const shapes = layerShapes(model.config);
   const feeds = Object.fromEntries(layerWeights(model.config).map((name) => [name, sessions.weight(model.get(`layers.${layer}.${name}`).data, shapes[name])]));
-  for (const name of adapterWeights(adaptedOf(model))) {
+  for (const name of adapterWeights(model.adapter?.targets)) {
     const { data, shape } = model.get(`layers.${layer}.${name}`);
     feeds[name] = sessions.weight(data, shape);
   }
@@ -74,7 +77,7 @@ export const shapeKey = (c: DecoderConfig): string =>
   [c.width, c.heads, c.kvHeads, c.headDim, c.mlp, c.vocabulary, c.rmsEpsilon, c.layers, c.attentionBias, c.qkNorm].join("/");
 
 /** A name for sessions of the layers, which also depends on where an adapter lies. */
-export const layersKey = (model: Model): string => `${shapeKey(model.config)} ${adaptedOf(model).join()}`;
+export const layersKey = ({ config, adapter }: Model): string => `${shapeKey(config)} ${adapter ? `${adapter.targets.join()} ${adapter.rank}` : ""}`;
 
 /** A pack needs two rows of places: a product with a single row takes another kernel, with other bits. */
 function atLeastTwo(pack: Pack): Pack {
@@ -107,7 +110,7 @@ export async function forwardPack(sessions: Sessions, model: Model, given: Pack,
   const name = `forward ${keep} ${layersKey(model)}`;
   for (let layer = 0; layer < c.layers; layer++) {
     const feeds = { x: sessions.float(streams[layer] as Float32Array, [slots, c.width]), ...layerFeeds(sessions, model, layer), ...common };
-    const { y, ...rest } = await sessions.run(name, () => layerForward(c, keep ? "activations" : "nothing", adaptedOf(model)), feeds);
+    const { y, ...rest } = await sessions.run(name, () => layerForward(c, keep ? "activations" : "nothing", adaptedOf(model, sessions)), feeds);
     streams.push((y as Tensor).data as Float32Array);
     kept.push(rest);
   }
@@ -138,7 +141,7 @@ export async function backwardPack(
       ...state.common,
       ...state.kept[layer],
     };
-    const { dx, ...weights } = await sessions.run(name, () => layerBackward(c, keep, gradients !== undefined, adaptedOf(model)), feeds);
+    const { dx, ...weights } = await sessions.run(name, () => layerBackward(c, keep, gradients !== undefined, adaptedOf(model, sessions)), feeds);
     gradient = (dx as Tensor).data as Float32Array;
     for (const weight of Object.keys(weights)) gradients?.add(`layers.${layer}.${weight.slice(2)}`, (weights[weight] as Tensor).data as Float32Array);
     state.streams.length = layer;

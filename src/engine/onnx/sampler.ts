@@ -117,7 +117,7 @@ export class Sampler {
     let stream: Float32Array = x;
     for (let layer = 0; layer < c.layers; layer++) {
       const feeds = { x: this.sessions.float(stream, [prompts.length * length, c.width]), ...layerFeeds(this.sessions, this.model, layer), ...common };
-      const out = await this.sessions.run(`prefill ${layersKey(this.model)}`, () => layerForward(c, "cache", adaptedOf(this.model)), feeds);
+      const out = await this.sessions.run(`prefill ${layersKey(this.model)}`, () => layerForward(c, "cache", adaptedOf(this.model, this.sessions)), feeds);
       stream = out.y?.data as Float32Array;
       batch.forEach(({ prompt, open: { request } }, i) =>
         cache.fill(rows.length + i, layer, out.kept_k?.data as Float32Array, out.kept_v?.data as Float32Array, prompt, length, request.context.ids.length),
@@ -155,7 +155,7 @@ export class Sampler {
       mask.fill(0, row * (S + 1), row * (S + 1) + 1 + place);
       positions[row] = BigInt(place);
     }
-    const out = await this.sessions.run(`decode ${layersKey(this.model)}`, () => decodeGraph(c, adaptedOf(this.model)), {
+    const out = await this.sessions.run(`decode ${layersKey(this.model)}`, () => decodeGraph(c, adaptedOf(this.model, this.sessions)), {
       x: this.sessions.float(x, [R, c.width]),
       mask: this.sessions.float(mask, [R, 1, 1, S + 1]),
       positions: this.sessions.ints(positions, [R, 1]),

@@ -6,7 +6,7 @@ import { plainContext } from "../../core/problem.js";
 import { randomKey, Stream } from "../../core/random.js";
 import type { Sample, SampleRequest } from "../contract.js";
 import { OnnxEngine, type OnnxEngineOptions } from "./engine.js";
-import { randomIds, randomModel, type Shape, sampleAll } from "./test-engine.js";
+import { fillAdapter, randomIds, randomModel, type Shape, sampleAll } from "./test-engine.js";
 
 const count = 200;
 const longest = 100;
@@ -32,6 +32,8 @@ function requestsFor(vocabulary: number, count: number): SampleRequest[] {
 export interface DeterminismCase {
   readonly shape: Shape;
   readonly threads: number;
+  /** Rank of an adapter on all products, filled with numbers; absent: none. */
+  readonly rank?: number;
   /** How many of the 200 requests are repeated alone, in pairs, in batches of 7 and of 64, and scored. */
   readonly repeats: { readonly alone: number; readonly pairs: number; readonly sevens: number; readonly many: number; readonly scored: number };
 }
@@ -46,15 +48,17 @@ export const shapes = {
   qwen3: { family: "qwen3", layers: 2, width: 48, heads: 4, kvHeads: 2, mlp: 96, vocabulary: 97 },
 } as const;
 
-export function determinism({ shape, threads, repeats }: DeterminismCase): void {
-  describe(`${shape.family ?? "llama"} of width ${shape.width}, ${threads} threads`, () => {
+export function determinism({ shape, threads, rank, repeats }: DeterminismCase): void {
+  describe(`${shape.family ?? "llama"} of width ${shape.width}, ${threads} threads${rank === undefined ? "" : `, an adapter of rank ${rank}`}`, () => {
     const requests = requestsFor(shape.vocabulary, count);
     let engine: OnnxEngine;
     let reference: Sample[];
 
     const start = async (options: Partial<OnnxEngineOptions> = {}): Promise<OnnxEngine> => {
       const started = await OnnxEngine.create({ threads, ...options });
-      await started.weights.load({ role: "policy", source: randomModel(shape, 3), trainable: false });
+      const adapter = rank === undefined ? {} : { adapter: { from: "new", rank, alpha: rank, targets: "all-linear", seed: 4 } as const };
+      await started.weights.load({ role: "policy", source: randomModel(shape, 3), trainable: false, ...adapter });
+      if (rank !== undefined) await fillAdapter(started);
       return started;
     };
 

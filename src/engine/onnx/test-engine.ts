@@ -58,6 +58,16 @@ export function randomDerivatives(sequences: readonly Sequence[], seed: number):
   return sequences.map(({ response }) => ({ dLogp: Float64Array.from(response, () => 2 * random.next() - 1) }));
 }
 
+/** Puts numbers of the size of trained ones into every B of a role's adapter. */
+export async function fillAdapter(engine: Engine, role = "policy"): Promise<void> {
+  const { adapter } = await engine.weights.info(role);
+  const tensors = (adapter?.tensors ?? []).filter(({ name }) => name.includes("lora_B"));
+  const filled = tensors.map(({ name, shape }, t): TensorValue => {
+    return { name, shape, data: Float64Array.from({ length: shape[0] * shape[1] }, (_, i) => 0.05 * Math.sin(0.7 * i + t)) };
+  });
+  await engine.weights.write(role, filled);
+}
+
 /** The answers in the order of the requests. */
 export async function sampleAll(engine: Engine, requests: readonly SampleRequest[]): Promise<Sample[]> {
   const answers: Sample[] = [];

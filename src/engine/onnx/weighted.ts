@@ -37,7 +37,8 @@ export function modelOf(weighted: Weighted, scale = 1): Model {
   const { store, adapter } = weighted;
   const get = (name: string): Parameter => adapter?.find(name) ?? store.get(name);
   // With the adapter off no product of it runs at all, and the bits are those of the base.
-  const low = adapter && factor !== 0 ? { adapter: { targets: adapter.targets, scale: Float32Array.of(factor * adapter.factor) } } : {};
+  const low =
+    adapter && factor !== 0 ? { adapter: { targets: adapter.targets, rank: adapter.options.rank, scale: Float32Array.of(factor * adapter.factor) } } : {};
   const model: Model = { config: store.config, get, ...low };
   known.set(factor, model);
   return model;
