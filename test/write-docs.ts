@@ -5,6 +5,7 @@ import { recipesFolder, recipesPage } from "../proofs/lib/recipes.js";
 import { optionsTable } from "../src/core/option-table.js";
 import { builtInMethods } from "../src/methods/catalogue.js";
 import { methodsPage } from "../src/methods/doc.js";
+import { demonstrations } from "../src/reproduce/find.js";
 import { reproductionsPage } from "../src/reproduce/page.js";
 import { records } from "../src/reproduce/record.js";
 import { trainConfig } from "../src/train/config.js";
@@ -14,7 +15,7 @@ const page = (name: string): string => join(repository, "docs", name);
 
 writeFileSync(page("methods.md"), methodsPage(await builtInMethods()));
 writeFileSync(join(recipesFolder, "README.md"), recipesPage());
-writeFileSync(page("reproductions.md"), reproductionsPage(records()));
+writeFileSync(page("reproductions.md"), reproductionsPage(records(), await demonstrations()));
 
 const configuration = readFileSync(page("configuration.md"), "utf8");
 const table = /^\| option \|.*\n(\|.*\n?)+/m;

@@ -9,7 +9,7 @@ import { currentCommit } from "../reproduce/commit.js";
 import { type FoundDemonstration, findDemonstration } from "../reproduce/find.js";
 import { writeWhole } from "../reproduce/part.js";
 import { writeReproductionPlot } from "../reproduce/plot.js";
-import { recordSabotage, writeRecord } from "../reproduce/record.js";
+import { recordOf, recordSabotage, writeRecord } from "../reproduce/record.js";
 import { type ReproduceOptions, type ReproduceProgress, type Reproduction, reproduce, sabotaged } from "../reproduce/reproduce.js";
 import { armRows, claimRows } from "../reproduce/text.js";
 import { wholeNumber } from "./flags.js";
@@ -55,6 +55,7 @@ Examples:
   $ touchstone reproduce P06 --quick
   $ touchstone reproduce P06 --seeds 5
   $ touchstone reproduce P06 --sabotage
+  $ touchstone reproduce P06 --record && touchstone reproduce P06 --sabotage --record
   $ touchstone reproduce ./my-method/demonstration.ts`,
     )
     .action(run);
@@ -63,6 +64,12 @@ Examples:
 async function run(paper: string, flags: ReproduceFlags): Promise<void> {
   refuseTogether(flags);
   const found = await findDemonstration(paper);
+  if (flags.sabotage && flags.record && recordOf(found.id) === undefined)
+    throw new ConfigError({
+      place: "option --record",
+      cause: `there is no record of ${found.id} yet that what its sabotage shows could be added to`,
+      mend: `give touchstone reproduce ${found.id} --record first`,
+    });
   const { quick = false, seeds, json = false } = flags;
   const out = resolve(flags.out ?? join("runs", "reproduce", `${found.id}${quick ? "-quick" : ""}`));
   refuseUnlessWritable(out);

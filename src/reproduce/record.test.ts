@@ -50,23 +50,24 @@ describe("records", () => {
     expect(recordSabotage("P99", { about: "no clip", outcomes: ["shown", "not shown"] }, here)).toBeUndefined();
     writeRecord(reproduction, undefined, here);
     recordSabotage("P99", { about: "no clip", outcomes: ["shown", "not shown"] }, here);
-    expect(reproductionsPage(records(here))).toContain("the sabotaged method (no clip) on two other sets of seeds: shown, not shown");
+    expect(reproductionsPage(records(here), [])).toContain("the sabotaged method (no clip) on two sets of seeds: shown, not shown");
   });
 });
 
 describe("docs/reproductions.md", () => {
-  it("is what the records say; `npm run docs` writes it anew", () => {
-    expect(readFileSync(join(repository, "docs", "reproductions.md"), "utf8")).toBe(reproductionsPage(records()));
+  it("is what the records say; `npm run docs` writes it anew", async () => {
+    expect(readFileSync(join(repository, "docs", "reproductions.md"), "utf8")).toBe(reproductionsPage(records(), await demonstrations()));
   });
 
-  it("shows numbers, claims and where they come from", () => {
-    const page = reproductionsPage([{ ...reproduction, earlier: [], remark: "Too few steps." }]);
+  it("shows numbers, claims and where they come from, and how each is run", async () => {
+    const page = reproductionsPage([{ ...reproduction, earlier: [], remark: "Too few steps." }], await demonstrations());
     for (const text of [
       "**not shown**",
       "Too few steps.",
       "+0.5 | -0.1 to +1.1 | 2",
       "commit aaaaaaaaaaaa, claims and options as of bbbbbbbbbbbb",
       "It is small.",
+      "touchstone reproduce P06 --record && touchstone reproduce P06 --sabotage --record",
     ])
       expect(page).toContain(text);
   });
@@ -82,6 +83,10 @@ it("every demonstration is of the method beside it, by name and paper", async ()
     const method = await methodOf({ name, module });
     expect([of.method, of.paper]).toEqual([name, method.paper]);
   }
+});
+
+it("no record has a sabotaged method that shows the claims on both sets of seeds, which no demonstration may", () => {
+  for (const { id, sabotage } of records()) expect(sabotage?.outcomes.every((outcome) => outcome === "shown") ?? false, id).toBe(false);
 });
 
 it("every record is of a demonstration that is there, with the claims that it has now, on a commit without changes", async () => {
