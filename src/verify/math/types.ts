@@ -56,9 +56,11 @@ export type Expression =
       readonly from: Expression;
       readonly to: Expression;
       readonly body: Expression;
-    };
+    }
+  /** Within reading only: something between brackets that is no number. */
+  | { readonly op: "structure"; readonly value: Value };
 
-export type RelationSign = "=" | "≠" | "<" | "≤" | ">" | "≥" | "≈" | "∼" | "≡" | "∥" | "⊥";
+export type RelationSign = "=" | "≠" | "<" | "≤" | ">" | "≥" | "≈" | "∼" | "≡" | "∥" | "⊥" | "∈";
 
 /** Powers of base units (`m`, `kg`, `s`, `USD`, or a noun), and what one of the unit is in them. */
 export interface Unit {

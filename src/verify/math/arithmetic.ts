@@ -1,0 +1,187 @@
+/** Sums, products and powers of what `atom` reads. Multiplication signs may be left out; fractions with a slash go from left to right. */
+import { atom } from "./atoms.js";
+import { add, call, divide, isConstant, multiply, negate, power } from "./build.js";
+import type { Cursor } from "./cursor.js";
+import type { Token } from "./token.js";
+import type { Expression } from "./types.js";
+import { isUnit } from "./units.js";
+import { isFunctionName, magnitudes, partsOfWord, sentenceWords } from "./words.js";
+
+/** Terms with their signs. */
+export function sum(c: Cursor): Expression {
+  const terms = [signedTerm(c)];
+  while (isAdditive(c.peek())) terms.push(signedTerm(c));
+  return add(...terms);
+}
+
+const isAdditive = (token: Token | undefined): boolean =>
+  token?.kind === "sign" && (token.text === "+" || token.text === "-" || token.text === "±" || token.text === "∓");
+
+function signedTerm(c: Cursor): Expression {
+  return signed(c, product);
+}
+
+/** Something behind up to three signs. */
+function signed(c: Cursor, read: (c: Cursor) => Expression): Expression {
+  const signs: string[] = [];
+  while (isAdditive(c.peek())) {
+    if (signs.length === 3) c.fail("there are too many signs in a row");
+    signs.push(c.next().text);
+  }
+  return signs.reduceRight((of: Expression, sign): Expression => {
+    if (sign === "+") return of;
+    return sign === "-" ? negate(of) : { op: "plus-minus", upper: sign === "±" ? 1 : -1, of };
+  }, read(c));
+}
+
+function product(c: Cursor): Expression {
+  let value = powered(c);
+  for (;;) {
+    if (c.takeSign("*")) value = times(value, signed(c, powered));
+    else if (c.isSign("/") || c.isSign("÷")) {
+      if (unitFollows(c, 1, value)) return value;
+      c.next();
+      value = divide(value, signed(c, powered));
+    } else if (c.isSign("mod") || (c.is("word", "mod") && !c.ended)) {
+      c.next();
+      value = call("mod", value, powered(c));
+    } else if (c.is("command", "choose") || c.is("word", "choose")) {
+      c.next();
+      value = call("binomial", value, powered(c));
+    } else if (isFactorNext(c, value)) value = times(value, powered(c));
+    else return value;
+  }
+}
+
+function times(a: Expression, b: Expression): Expression {
+  return a.op === "multiply" ? { op: "multiply", factors: [...a.factors, b] } : multiply(a, b);
+}
+
+const factorCommands: ReadonlySet<string> = new Set("frac sqrt cbrt fourthroot binom sum prod overline vec hat tilde blackboard root".split(" "));
+
+/** Whether the next token goes on with a product after `value`, without a sign between them. */
+function isFactorNext(c: Cursor, value: Expression): boolean {
+  const token = c.peek();
+  if (token === undefined || value.op === "structure") return false;
+  switch (token.kind) {
+    case "name":
+    case "function":
+      return true;
+    case "vulgar":
+      return false;
+    case "word":
+      return isFactorWord(c, token, value);
+    case "command":
+      return factorCommands.has(token.text) || (token.text.startsWith("begin:") && token.text !== "begin:cases");
+    case "open":
+      if (c.is("word", "mod", 1) || c.isSign("mod", 1) || isBaseNote(c)) return false;
+      if (token.text === "[" && c.squareCloses) return false;
+      return token.text !== "⟨" && token.text !== "\\{" && token.text !== "‖";
+    case "sign":
+      return token.text === "|" && c.bars === 0 && !c.barParts;
+    default:
+      return false;
+  }
+}
+
+/** "(base 5)". */
+const isBaseNote = (c: Cursor): boolean => c.is("word", "base", 1);
+
+/** Whether a word goes on with a product: no unit, no word of a language. */
+function isFactorWord(c: Cursor, token: Token, value: Expression): boolean {
+  const word = token.text;
+  if (sentenceWords.has(word) || magnitudes.has(word.toLowerCase())) return false;
+  if (word === "U" && c.peek(1)?.kind === "open" && isIntervalEnd(value)) return false;
+  const followed = c.peek(1);
+  const bare = followed === undefined || followed.kind === "close" || (followed.kind === "sign" && /^[,;.=]$/.test(followed.text));
+  if (token.plain) {
+    if (word === "i" || word === "e" || word === "pi") return true;
+    if (isFunctionName(word)) return !(bare && isUnit(word));
+    return word.length === 1 && !isUnit(word) && !isConstant(value);
+  }
+  if (word.length === 1) {
+    if (token.gap !== 2 || !isUnit(word) || !isConstant(value) || (!bare && !/^[/^]$/.test(followed?.text ?? ""))) return true;
+    c.met.add("letters");
+    return c.spelling.letters !== "unit";
+  }
+  if (isUnit(word) && isConstant(value) && !(isFunctionName(word) && !bare)) {
+    if (partsOfWord(word) !== undefined) c.met.add("words");
+    return c.spelling.words === "product" && partsOfWord(word) !== undefined;
+  }
+  return partsOfWord(word) !== undefined;
+}
+
+const isIntervalEnd = (value: Expression): boolean => value.op === "structure";
+
+/** Whether the token `ahead` is a unit, so that a slash before it is "per": `5 $/hour`. */
+function unitFollows(c: Cursor, ahead: number, value: Expression): boolean {
+  const token = c.peek(ahead);
+  return token?.kind === "word" && (token.plain || token.text.length > 1) && isUnit(token.text) && isConstant(value) && c.peek(-1)?.kind === "word";
+}
+
+/** What `atom` reads, with factorials, degrees and powers behind it. */
+export function powered(c: Cursor): Expression {
+  let value = atom(c);
+  for (;;) {
+    if (c.isSign("!")) {
+      if (c.isSign("!", 1)) c.fail("a double factorial is not supported");
+      c.next();
+      value = call("factorial", value);
+    } else if (c.isSign("°") || (c.isSign("∘") && c.peek()?.gap === 0)) {
+      c.next();
+      if (isTemperature(c)) c.fail("a temperature is no factor");
+      value = { op: "degrees", of: value };
+    } else if (c.isSign("^") || c.isSign("**")) {
+      if (c.isSign("**") && (c.peek(1) === undefined || (isAdditive(c.peek(1)) === false && c.peek(1)?.kind === "sign"))) return value;
+      if (degreeAhead(c) > 0) {
+        c.at += degreeAhead(c);
+        c.budget.spend(3);
+        value = { op: "degrees", of: value };
+      } else {
+        c.next();
+        value = power(
+          value,
+          c.deeper(() => exponent(c)),
+        );
+      }
+    } else return value;
+  }
+}
+
+const isTemperature = (c: Cursor): boolean => c.is("word", "C") || c.is("word", "F");
+
+/** Tokens of `^\circ` or `^{\circ}` from here on, where it is not the degree of a temperature; 0 where there are none. */
+export function degreeAhead(c: Cursor): number {
+  const isMark = (ahead: number): boolean => c.isSign("∘", ahead) || c.isSign("°", ahead);
+  if (isMark(1)) return 2;
+  return c.is("open", "{", 1) && isMark(2) && c.is("close", "}", 3) ? 4 : 0;
+}
+
+/** What stands raised: a group, or the next thing with its own exponent. */
+export function exponent(c: Cursor): Expression {
+  return signed(c, (inner) => {
+    const base = atom(inner);
+    if (!inner.isSign("^") && !inner.isSign("**")) return base;
+    inner.next();
+    return power(
+      base,
+      inner.deeper(() => exponent(inner)),
+    );
+  });
+}
+
+/** The argument of a function without brackets: factors without signs between them, up to the next function. */
+export function bareArgument(c: Cursor): Expression {
+  const negative = c.takeSign("-");
+  let value = powered(c);
+  for (;;) {
+    const token = c.peek();
+    const goes =
+      token !== undefined &&
+      (token.kind === "name" ||
+        (token.kind === "command" && (token.text === "sqrt" || token.text === "frac")) ||
+        (token.kind === "word" && !token.plain && isFactorWord(c, token, value) && partsOfWord(token.text)?.[0]?.kind === "name"));
+    if (!goes) return negative ? negate(value) : value;
+    value = times(value, powered(c));
+  }
+}

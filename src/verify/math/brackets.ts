@@ -1,0 +1,223 @@
+/** What stands in brackets: groups, tuples, sets, intervals, absolute values, floors, and matrices. */
+import { sum } from "./arithmetic.js";
+import { structure } from "./atoms.js";
+import { call } from "./build.js";
+import type { Cursor } from "./cursor.js";
+import { entry, isSeparator, side, takeSeparator } from "./entry.js";
+import type { Expression, Interval, Value } from "./types.js";
+import { valueOf } from "./value.js";
+
+/** Something in brackets, whichever open here. */
+export function bracket(c: Cursor): Expression {
+  const token = c.next();
+  switch (token.text) {
+    case "{":
+      return group(c);
+    case "(":
+    case "[":
+    case "]":
+      return round(c, token.text);
+    case "\\{":
+      return set(c);
+    case "⟨":
+      return vector(c, () => c.take("close", "⟩"));
+    case "<":
+      return vector(c, () => c.takeSign(">"));
+    case "⌊":
+    case "⌈":
+      return rounded(c, token.text);
+    case "|":
+      return token.kind === "close" ? c.fail("a bar closes nothing") : absolute(c, token.kind === "open");
+    default:
+      return c.fail(`“${token.text}” stands where an operand should`);
+  }
+}
+
+/** Entries between separators, up to what `isEnd` sees. */
+function entries(c: Cursor, isEnd: () => boolean): Expression[] {
+  const found: Expression[] = [];
+  if (isEnd()) return found;
+  found.push(entry(c));
+  while (isSeparator(c.peek())) {
+    takeSeparator(c);
+    found.push(entry(c));
+  }
+  return found;
+}
+
+function group(c: Cursor): Expression {
+  return c.inside(() => {
+    const found = entries(c, () => c.is("close", "}"));
+    if (found.length === 1 && c.take("command", "over")) {
+      const under = sum(c);
+      c.expect("close", "}");
+      return { op: "divide", over: found[0] as Expression, under };
+    }
+    c.expect("close", "}");
+    return found.length === 1 ? (found[0] as Expression) : structure({ kind: "set", items: found.map(valueOf) });
+  });
+}
+
+/** ( … ), [ … ), ] … [ and the like: one expression is itself, several are a tuple, unequal brackets an interval. */
+function round(c: Cursor, open: "(" | "[" | "]"): Expression {
+  const read = (squareCloses: boolean) => (): Expression =>
+    c.inside(() => {
+      c.squareCloses = squareCloses;
+      const found = entries(c, () => false);
+      const last = c.next();
+      const shape = last.text;
+      if (!(last.kind === "close" && (shape === ")" || shape === "]")) && !(squareCloses && shape === "[")) return c.fail("a bracket is not closed");
+      return closed(c, open, shape as ")" | "]" | "[", found);
+    });
+  if (open === "(") return read(false)();
+  return (open === "[" ? c.attempt(read(false)) : undefined) ?? read(true)();
+}
+
+function closed(c: Cursor, open: "(" | "[" | "]", close: ")" | "]" | "[", found: readonly Expression[]): Expression {
+  const [first, second] = found as [Expression, Expression?];
+  if (second === undefined) {
+    if ((open === "(") !== (close === ")") || open === "]") return c.fail("brackets do not match");
+    if (first.op === "structure" && first.value.kind === "matrix" && first.value.fence === "") return structure({ ...first.value, fence: "(" });
+    return first;
+  }
+  const same = (open === "(" && close === ")") || (open === "[" && close === "]");
+  if (same) return structure({ kind: "tuple", items: found.map(valueOf), open, close } as Value);
+  if (found.length !== 2) return c.fail("brackets do not match");
+  return structure({ kind: "intervals", parts: [intervalOf(c, first, second, open === "[", close === "]")], points: [] });
+}
+
+/** The interval between two ends; an infinite end is open. */
+export function intervalOf(c: Pick<Cursor, "fail">, low: Expression, high: Expression, lowClosed: boolean, highClosed: boolean): Interval {
+  if (low.op === "structure" || high.op === "structure") return c.fail("an end of an interval is no number");
+  return {
+    low: isInfinite(low, -1) ? { closed: false } : { value: low, closed: lowClosed },
+    high: isInfinite(high, 1) ? { closed: false } : { value: high, closed: highClosed },
+  };
+}
+
+/** ∞ with a sign. */
+export function isInfinite(expression: Expression, sign: 1 | -1): boolean {
+  if (expression.op === "negate") return isInfinite(expression.of, sign === 1 ? -1 : 1);
+  return sign === 1 && expression.op === "constant" && expression.name === "infinity";
+}
+
+function set(c: Cursor): Expression {
+  const built = c.peek()?.kind === "word" || c.peek()?.kind === "name" || c.peek()?.kind === "open" ? c.attempt(() => builder(c)) : undefined;
+  if (built !== undefined) return built;
+  return c.inside(() => {
+    const found = entries(c, () => c.is("close", "\\}"));
+    c.expect("close", "\\}");
+    return structure({ kind: "set", items: found.map(valueOf) });
+  });
+}
+
+/** { x | x > 0 }, { x ∈ ℝ : x > 0 }. */
+function builder(c: Cursor): Expression {
+  return c.inside(() => {
+    c.barParts = true;
+    const element = side(c);
+    if (c.takeSign("∈")) side(c);
+    if (!c.takeSign("|") && !c.takeSign(":")) return c.fail("no condition");
+    c.barParts = false;
+    const conditions = entries(c, () => false);
+    c.expect("close", "\\}");
+    if (element.op !== "symbol") return c.fail("a set of more than one variable is not supported");
+    const items = conditions.map(valueOf);
+    return structure(items.length === 1 ? (items[0] as Value) : { kind: "list", items, word: "and" });
+  });
+}
+
+function vector(c: Cursor, close: () => boolean): Expression {
+  return c.inside(() => {
+    const items = [sum(c)];
+    while (c.takeSign(",")) items.push(sum(c));
+    if (!close()) return c.fail("a bracket is not closed");
+    return structure({ kind: "tuple", items: items.map(valueOf), open: "⟨", close: "⟩" });
+  });
+}
+
+function rounded(c: Cursor, open: "⌊" | "⌈"): Expression {
+  const of = c.inside(() => {
+    const inner = sum(c);
+    c.expect("close", open === "⌊" ? "⌋" : "⌉");
+    return inner;
+  });
+  return call(open === "⌊" ? "floor" : "ceil", of);
+}
+
+function absolute(c: Cursor, sided: boolean): Expression {
+  const of = c.inside(() => {
+    c.bars = sided ? 0 : 1;
+    const inner = sum(c);
+    if (!(sided ? c.take("close", "|") || c.takeSign("|") : c.takeSign("|"))) c.fail("a bar is not closed");
+    return inner;
+  });
+  return of.op === "structure" ? c.fail("the size of what is no number is not supported") : call("abs", of);
+}
+
+const fences: { readonly [environment: string]: "" | "(" | "|" | "{" } = {
+  matrix: "(",
+  pmatrix: "(",
+  bmatrix: "(",
+  Bmatrix: "(",
+  smallmatrix: "(",
+  psmallmatrix: "(",
+  bsmallmatrix: "(",
+  array: "",
+  vmatrix: "|",
+  cases: "{",
+  aligned: "{",
+  align: "{",
+  gathered: "{",
+  split: "{",
+};
+
+/** An environment of rows and cells. */
+export function matrix(c: Cursor): Expression {
+  const name = c.next().text.slice("begin:".length);
+  const fence = fences[name];
+  if (fence === undefined) return c.fail(`the environment ${name} is not supported`);
+  const end = (): boolean => c.is("command", `end:${name}`);
+  const rows: Value[][] = [];
+  c.inside(() => {
+    while (!end()) {
+      rows.push(row(c, fence === "{" ? "cases" : "cells"));
+      if (!c.takeSign("\\\\") && !end()) c.fail("a row of a matrix does not end");
+    }
+  });
+  c.next();
+  if (rows.length === 0) return c.fail("a matrix has no rows");
+  if (fence === "{") {
+    if (rows.every((cells) => cells.length === 1)) return structure({ kind: "list", items: rows.map((cells) => cells[0] as Value), word: "and" });
+    return c.fail("cases are not supported");
+  }
+  if (rows.some((cells) => cells.length !== rows[0]?.length)) return c.fail("the rows of a matrix have different lengths");
+  return structure({ kind: "matrix", rows, fence });
+}
+
+function row(c: Cursor, style: "cells" | "cases"): Value[] {
+  const cells: Value[] = [];
+  for (;;) {
+    // "x &= 1": the mark aligns and parts nothing.
+    if (style === "cases" && c.isSign("&")) c.next();
+    if (style === "cases") {
+      removeMarks(c);
+      cells.push(valueOf(entry(c)));
+      if (!c.takeSign(",")) return cells;
+      if (c.isSign("\\\\") || c.peek()?.kind === "command") return cells;
+      return c.fail("cases are not supported");
+    }
+    cells.push(valueOf(entry(c)));
+    if (!c.takeSign("&")) return cells;
+  }
+}
+
+/** Takes the marks of alignment out of a row. */
+function removeMarks(c: Cursor): void {
+  const { at } = c;
+  while (c.peek() !== undefined && !c.isSign("\\\\") && !c.peek()?.text.startsWith("end:")) {
+    if (c.isSign("&")) c.replace();
+    else c.next();
+  }
+  c.at = at;
+}

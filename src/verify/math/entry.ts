@@ -1,0 +1,126 @@
+/** One entry of an answer: an expression or structure with its unit, a chain of relations, a ratio. */
+import { sum } from "./arithmetic.js";
+import { structure } from "./atoms.js";
+import { add, multiply, negate, numberOf, symbolOf } from "./build.js";
+import type { Cursor } from "./cursor.js";
+import { relationOf, unionOf } from "./relate.js";
+import { suffix } from "./suffix.js";
+import type { Token } from "./token.js";
+import type { Expression, RelationSign, Unit } from "./types.js";
+import { combine, isCurrency, noUnit, sameDimension, unitOf } from "./units.js";
+
+export const isSeparator = (token: Token | undefined): boolean =>
+  (token?.kind === "sign" && (token.text === "," || token.text === ";" || token.text === "∧" || token.text === "∨") && token.joint !== true) ||
+  (token?.kind === "word" && (token.text === "and" || token.text === "or"));
+
+/** Takes a separator, "and" or "or" behind a comma with it; the word, where there is one. */
+export function takeSeparator(c: Cursor): "and" | "or" | undefined {
+  let word: "and" | "or" | undefined;
+  for (let i = 0; i < 2 && isSeparator(c.peek()); i++) {
+    const { text } = c.next();
+    if (text === "and" || text === "or") word = text;
+    else if (text === "∧" || text === "∨") word = text === "∧" ? "and" : "or";
+    else if (i === 1) return c.fail("an entry of a list is missing");
+  }
+  return word;
+}
+
+const relations: ReadonlySet<string> = new Set(["=", "≠", "<", "≤", ">", "≥", "≈", "∼", "≡", "∥", "⊥", "∈"]);
+
+/** An entry. What is no plain expression comes as a structure. */
+export function entry(c: Cursor): Expression {
+  if (c.isSign("=") || c.isSign("≈")) c.next();
+  const first = headOf(c) ?? side(c);
+  if (c.isSign(":")) return ratio(c, first, () => c.takeSign(":"));
+  if (c.is("word", "to") && c.peek(1) !== undefined) return ratio(c, first, () => c.take("word", "to"));
+  const signs: RelationSign[] = [];
+  const sides = [first];
+  let isIn = false;
+  for (;;) {
+    const sign = c.peek();
+    if (sign?.kind !== "sign" || !relations.has(sign.text) || isIn) break;
+    c.next();
+    isIn = sign.text === "∈";
+    signs.push(sign.text as RelationSign);
+    sides.push(side(c));
+  }
+  if (signs.length === 0) return first;
+  return relationOf(c, sides, signs, signs.includes("≡") ? modulus(c) : undefined);
+}
+
+function ratio(c: Cursor, first: Expression, more: () => boolean): Expression {
+  const parts = [first];
+  while (more()) parts.push(side(c));
+  if (parts.some(({ op }) => op === "structure")) return c.fail("a part of a ratio is no number");
+  return structure({ kind: "ratio", parts });
+}
+
+/** `f(x)` before an equals sign, whatever letter the function has. */
+function headOf(c: Cursor): Expression | undefined {
+  const isName = (token: Token | undefined): boolean => token !== undefined && (token.kind === "name" || (token.kind === "word" && token.text.length === 1));
+  if (!isName(c.peek()) || !c.is("open", "(", 1)) return undefined;
+  const to: Expression[] = [];
+  for (let ahead = 2; isName(c.peek(ahead)); ahead += 2) {
+    to.push(symbolOf((c.peek(ahead) as Token).text));
+    if (c.isSign(",", ahead + 1)) continue;
+    if (!c.is("close", ")", ahead + 1) || !c.isSign("=", ahead + 2)) return undefined;
+    const name = c.next().text;
+    c.at += ahead;
+    c.budget.spend(ahead);
+    c.at = c.at + 1;
+    return { op: "apply", name, to };
+  }
+  return undefined;
+}
+
+/** (mod n), behind a congruence. */
+function modulus(c: Cursor): Expression | undefined {
+  if (c.take("command", "pmod")) return sum(c);
+  const bracket = c.is("open", "(") && (c.is("word", "mod", 1) || c.isSign("mod", 1));
+  if (bracket) c.next();
+  if (!c.take("word", "mod") && !c.takeSign("mod")) return undefined;
+  const value = sum(c);
+  if (bracket) c.expect("close", ")");
+  return value;
+}
+
+/** A side of a relation: unions of sets, or an amount with its unit. */
+export function side(c: Cursor): Expression {
+  const first = amount(c);
+  if (first.op !== "structure") return first;
+  let value: Expression = first;
+  for (;;) {
+    const isLetter = (c.is("word", "U") || c.is("word", "u")) && c.peek(1)?.kind === "open";
+    const sign = c.peek();
+    if (!isLetter && !(sign?.kind === "sign" && (sign.text === "∪" || sign.text === "∖"))) return value;
+    c.next();
+    value = unionOf(c, value, amount(c), sign?.text === "∖");
+  }
+}
+
+function amount(c: Cursor): Expression {
+  let currency: Unit | undefined;
+  let negative = false;
+  if (c.peek()?.kind === "currency" || ((c.isSign("-") || c.isSign("+")) && c.peek(1)?.kind === "currency")) {
+    negative = c.takeSign("-");
+    c.takeSign("+");
+    currency = unitOf(c.next().text);
+  }
+  const value = sum(c);
+  if (value.op === "structure" && value.value.kind !== "quantity") return currency === undefined ? value : c.fail("a currency before what is no number");
+  const ending = suffix(c, value);
+  let unit = ending?.unit;
+  let total = ending?.amount ?? value;
+  if (currency !== undefined) unit = unit === undefined || (isCurrency(unit) && sameDimension(unit, currency)) ? currency : combine(currency, unit, 1);
+  if (negative) total = negate(total);
+  if (unit === undefined) return total;
+  // "5 ft 3 in", "2 hours 30 minutes": amounts of one dimension add up.
+  while (c.peek()?.kind === "number" && !Object.keys(unit.powers).some((base) => base.startsWith("#"))) {
+    const more = sum(c);
+    const next = suffix(c, more);
+    if (next?.unit === undefined || !sameDimension(next.unit, unit)) return c.fail("amounts of different kinds stand side by side");
+    const scale = numberOf({ n: next.unit.factor.n * unit.factor.d, d: next.unit.factor.d * unit.factor.n });
+    total = add(total, multiply(next.amount, scale));
+  }
+  return structure({ kind: "quantity", amount: total, unit: unit ?? noUnit });
+}

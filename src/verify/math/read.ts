@@ -1,0 +1,90 @@
+/** Reading: a text as a value, whole or not at all. Total, and bounded by its budget. */
+import { Cursor, type Spelling, Unreadable } from "./cursor.js";
+import { entry, isSeparator, takeSeparator } from "./entry.js";
+import type { Policies } from "./policies.js";
+import { type Settled, settle, spelling } from "./settle.js";
+import { phrase } from "./texts.js";
+import { type Token, tokenize } from "./token.js";
+import { type Budget, OutOfSteps, type Reading, type Value } from "./types.js";
+import { valueOf } from "./value.js";
+
+export { spell } from "./spell.js";
+
+/** Characters of an answer that are read. */
+const longest = 20_000;
+
+/** What a text says as an answer. */
+export function read(text: string, _policies: Policies, budget: Budget): Reading {
+  if (text.length > longest) return { kind: "over-budget", reason: `it is longer than ${longest} characters`, tokens: text.trim() };
+  const raw = tokenize(text);
+  const settled = settle(raw, true);
+  const tokens = spelling(settled.tokens);
+  if (tokens === "") return { kind: "unsupported", reason: "nothing stands there", at: 0, tokens };
+  try {
+    budget.spend(Math.ceil(text.length / 16));
+    return readTokens(raw, settled, tokens, budget);
+  } catch (error) {
+    if (error instanceof OutOfSteps) return { kind: "over-budget", reason: error.message, tokens };
+    throw error;
+  }
+}
+
+/** Whether two readings are spelled the same, formatting aside. Nothing is identical to a text that says nothing. */
+export const identical = (a: Reading, b: Reading): boolean => a.tokens !== "" && a.tokens === b.tokens;
+
+const usual: Spelling = { words: "unit", letters: "variable" };
+
+function readTokens(raw: readonly Token[], settled: Settled, tokens: string, budget: Budget): Reading {
+  const special = phrase(settled.tokens);
+  const first = parse(settled.tokens, budget, usual);
+  const values: Value[] = special === undefined ? [] : [special];
+  if (first.value !== undefined) values.push(first.value);
+  const also = (other: readonly Token[], spelled: Spelling): void => {
+    const { value } = parse(other, budget, spelled);
+    if (value !== undefined) values.push(value);
+  };
+  if (settled.grouped) also(settle(raw, false).tokens, usual);
+  if (first.met.has("words")) also(settled.tokens, { ...usual, words: "product" });
+  if (first.met.has("letters")) also(settled.tokens, { ...usual, letters: "unit" });
+  const [value, ...others] = values;
+  if (value !== undefined) return { kind: "value", value, others, tokens };
+  if (isWordy(settled.tokens)) return { kind: "value", value: { kind: "text", text: plainText(settled.tokens) }, others: [], tokens };
+  return { kind: "unsupported", reason: first.reason, at: first.at, tokens };
+}
+
+interface Parsed {
+  readonly value?: Value;
+  readonly reason: string;
+  readonly at: number;
+  readonly met: ReadonlySet<"words" | "letters">;
+}
+
+function parse(tokens: readonly Token[], budget: Budget, spelled: Spelling): Parsed {
+  const cursor = new Cursor(tokens, budget, spelled);
+  try {
+    return { value: whole(cursor), reason: "", at: 0, met: cursor.met };
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error;
+    return { reason: error.reason, at: error.at, met: cursor.met };
+  }
+}
+
+/** Entries of the whole answer; every token belongs to one. */
+function whole(c: Cursor): Value {
+  const items = [valueOf(entry(c))];
+  let word: "and" | "or" | undefined;
+  while (isSeparator(c.peek()) || c.isSign("\\\\")) {
+    if (!c.takeSign("\\\\")) word = takeSeparator(c) ?? word;
+    items.push(valueOf(entry(c)));
+  }
+  if (!c.ended) c.fail(`“${c.peek()?.text}” is left over`);
+  const [only] = items as [Value];
+  return items.length === 1 ? only : { kind: "list", items, ...(word !== undefined && { word }) };
+}
+
+/** Whether there is a word of a language in it. */
+const isWordy = (tokens: readonly Token[]): boolean => tokens.some(({ kind, text }) => kind === "word" && text.length > 2);
+
+function plainText(tokens: readonly Token[]): string {
+  return spelling(tokens).toLowerCase();
+}

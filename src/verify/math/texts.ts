@@ -1,0 +1,105 @@
+/** Answers that are words, choices and times, told by their tokens. */
+import { numberOf } from "./build.js";
+import type { Token } from "./token.js";
+import type { Value } from "./types.js";
+import { isFunctionName, numberInWords, partsOfWord } from "./words.js";
+
+/** The value of an answer of one of these forms; undefined for all others. */
+export function phrase(tokens: readonly Token[]): Value | undefined {
+  return clock(tokens) ?? choice(tokens) ?? words(tokens);
+}
+
+const isSign = (token: Token | undefined, text: string): boolean => token?.kind === "sign" && token.text === text;
+
+/** `5:33`, `12:05:30`, `5:33 PM`: minutes and seconds have two digits. */
+function clock(tokens: readonly Token[]): Value | undefined {
+  const parts: string[] = [];
+  let at = 0;
+  while (tokens[at]?.kind === "number" && /^\d{1,2}$/.test((tokens[at] as Token).text)) {
+    parts.push((tokens[at] as Token).text);
+    at++;
+    if (!isSign(tokens[at], ":")) break;
+    at++;
+  }
+  const [hour, ...rest] = parts as [string, ...string[]];
+  if (parts.length < 2 || parts.length > 3 || Number(hour) > 24 || rest.some((part) => part.length !== 2 || Number(part) > 59)) return undefined;
+  const letters = tokens
+    .slice(at)
+    .map(({ text }) => text)
+    .join("")
+    .replaceAll(".", "")
+    .toLowerCase();
+  if (letters === "") return { kind: "time", parts };
+  return letters === "am" || letters === "pm" ? { kind: "time", parts, half: letters } : undefined;
+}
+
+const letterOf = (token: Token | undefined): string | undefined => (token?.kind === "word" && /^[A-J]$/.test(token.text) ? token.text : undefined);
+
+/** A letter with the text of its option: `(C) 12`, `C: twelve`, `C.`, `Option C`. */
+function choice(tokens: readonly Token[]): Value | undefined {
+  const [first, second, third] = tokens;
+  const named = first?.kind === "word" && /^(?:option|choice)$/i.test(first.text);
+  if (named) {
+    const inner = choice(tokens.slice(1)) ?? (tokens.length === 2 ? letterOf(second) : undefined);
+    return typeof inner === "string" ? { kind: "choice", letter: inner, text: "" } : inner;
+  }
+  if (first?.kind === "open" && first.text === "(") {
+    const letter = letterOf(second);
+    if (letter === undefined || third?.kind !== "close" || third.text !== ")") return undefined;
+    const rest = tokens.slice(3);
+    if (rest.length === 0) return named ? { kind: "choice", letter, text: "" } : undefined;
+    const next = rest[0] as Token;
+    return next.gap > 0 || isSign(next, ":") || isSign(next, ".") ? { kind: "choice", letter, text: textOf(rest) } : undefined;
+  }
+  const letter = letterOf(first);
+  if (letter === undefined || second === undefined) return undefined;
+  const closes = second.kind === "close" && second.text === ")";
+  if (!closes && !isSign(second, ":") && !isSign(second, ".")) return undefined;
+  const rest = tokens.slice(2);
+  if (rest.length === 0) return { kind: "choice", letter, text: "" };
+  // "A:B" is a ratio.
+  return !closes && rest.length === 1 && rest[0]?.kind === "word" && rest[0].text.length === 1 ? undefined : { kind: "choice", letter, text: textOf(rest) };
+}
+
+/** Words without their punctuation, in small letters. */
+export const textOf = (tokens: readonly Token[]): string =>
+  tokens
+    .filter(({ kind, text }) => kind !== "sign" || !/^[,.;:!?"'*`]$/.test(text))
+    .map(({ text }) => text.toLowerCase())
+    .join(" ");
+
+/** Sentences that name a set or a value. */
+const meanings: { readonly [text: string]: Value } = {
+  "all real numbers": { kind: "intervals", parts: [{ low: { closed: false }, high: { closed: false } }], points: [] },
+  "all reals": { kind: "intervals", parts: [{ low: { closed: false }, high: { closed: false } }], points: [] },
+  "set of all real numbers": { kind: "intervals", parts: [{ low: { closed: false }, high: { closed: false } }], points: [] },
+  "empty set": { kind: "set", items: [] },
+  "no solution": { kind: "set", items: [] },
+  "no solutions": { kind: "set", items: [] },
+  dne: { kind: "text", text: "does not exist" },
+  "doesn t exist": { kind: "text", text: "does not exist" },
+};
+
+/** An answer of words only: a number in words, or a text. Short words of letters that could be variables are left to the parser unless they are text by their setting. */
+function words(tokens: readonly Token[]): Value | undefined {
+  let plain = false;
+  let language = false;
+  for (const { kind, text, plain: set } of tokens) {
+    if (kind === "word") {
+      plain ||= set && text.length > 1;
+      language ||= partsOfWord(text) === undefined;
+      continue;
+    }
+    if (kind !== "sign" || !/^[-,.;:!?"']$/.test(text)) return undefined;
+  }
+  const isFunctional = tokens.some(({ text }) => isFunctionName(text));
+  if ((!plain && !language) || (isFunctional && !language)) return undefined;
+  const number = numberInWords(tokens.flatMap(({ kind, text }) => (kind === "word" ? [text] : [])));
+  if (number !== undefined) return { kind: "number", expression: numberOf(number) };
+  const text = textOf(tokens).replace(/^(?:the|a|an) /, "");
+  return meanings[text] ?? (listed(tokens) ? undefined : { kind: "text", text });
+}
+
+/** "Tuesday, Friday" and "even and odd" are lists, which the parser reads no better: they stay text. A lone letter or two between separators does not. */
+const listed = (tokens: readonly Token[]): boolean =>
+  tokens.every(({ kind, text }) => kind === "sign" || text === "and" || text === "or" || text.length === 1) && tokens.some(({ text }) => text.length === 1);

@@ -1,0 +1,281 @@
+/** One tokenizer for LaTeX, Unicode and calculator syntax. Formatting vanishes here; nothing else of the text does. */
+import { bracketOf, commandOf, currencyOf, loweredOf, nameOf, raisedOf, signOf, vulgarOf } from "./characters.js";
+import { commandMeanings } from "./commands.js";
+
+export type TokenKind = "number" | "word" | "name" | "function" | "command" | "sign" | "open" | "close" | "currency" | "vulgar";
+
+export interface Token {
+  readonly kind: TokenKind;
+  /** Of a number its digits and point (`.5` is 0.5), of a bracket its shape, of a sign the sign. */
+  readonly text: string;
+  readonly at: number;
+  /** What stands before it: 0 nothing, 1 a thin space, 2 a blank. */
+  readonly gap: 0 | 1 | 2;
+  /** It stands in running text (`\text{…}`), so a word is a word. */
+  readonly plain: boolean;
+  /** Of a comma: it groups digits (`{,}`, `,\!`). Of a number: its digits were grouped by `comma`, or by something that can mean nothing else. */
+  readonly joint?: boolean | "comma";
+}
+
+const number = /\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\p{L}\d.]))?|\.\d+(?:[eE][+-]?\d+(?![\p{L}\d.]))?/uy;
+const latin = /[A-Za-z]+/y;
+const letter = /^\p{L}$/u;
+const combined = ["<=>", "+/-", "...", "<=", ">=", "!=", "==", "**", "->", "=>", "=<"];
+const combinedSign: { readonly [spelling: string]: string } = {
+  "<=>": "⇔",
+  "+/-": "±",
+  "...": "…",
+  "<=": "≤",
+  "=<": "≤",
+  ">=": "≥",
+  "!=": "≠",
+  "==": "=",
+  "**": "**",
+  "->": "→",
+  "=>": "⇒",
+};
+const operand: ReadonlySet<TokenKind> = new Set(["number", "word", "name", "close", "vulgar"]);
+
+/** The tokens of a text, in order. Any string has some; what no rule knows becomes a sign of itself. */
+export function tokenize(text: string): Token[] {
+  return new Scanner(text).run();
+}
+
+class Scanner {
+  private readonly tokens: Token[] = [];
+  private readonly braces: ("group" | "text")[] = [];
+  private at = 0;
+  private gap: 0 | 1 | 2 = 0;
+  private plain = 0;
+
+  constructor(private readonly text: string) {}
+
+  run(): Token[] {
+    while (this.at < this.text.length) this.step();
+    return this.tokens;
+  }
+
+  private emit(kind: TokenKind, text: string, length: number, joint?: boolean): void {
+    this.tokens.push({ kind, text, at: this.at, gap: this.gap, plain: this.plain > 0, ...(joint && { joint }) });
+    this.gap = 0;
+    this.at += length;
+  }
+
+  private space(size: 1 | 2, length: number): void {
+    if (size > this.gap) this.gap = size;
+    this.at += length;
+  }
+
+  private step(): void {
+    const point = this.text.codePointAt(this.at) as number;
+    const wide = point >= 0xff01 && point <= 0xff5e;
+    const code = wide ? point - 0xfee0 : point;
+    const character = String.fromCodePoint(code);
+    if (character === "\\") return this.command();
+    if (code <= 32 || code === 0xa0 || (code >= 0x2000 && code <= 0x200a) || code === 0x202f || code === 0x205f || code === 0x3000)
+      return this.space(code === 32 || code === 10 || code === 13 || code === 9 ? 2 : 1, 1);
+    if (code === 0x60 || (code >= 0x200b && code <= 0x200f) || (code >= 0x2060 && code <= 0x2064) || code === 0xfeff || code === 0xfe0f || code === 0xad) {
+      this.at++;
+      return;
+    }
+    if (character === "~") return this.space(1, 1);
+    if (!wide && ((code >= 48 && code <= 57) || code === 46) && this.digits()) return;
+    if (wide && code >= 48 && code <= 57) return this.wideDigits();
+    if (character === "{" || character === "}") return this.brace(character);
+    const length = String.fromCodePoint(point).length;
+    if ((code >= 65 && code <= 90) || (code >= 97 && code <= 122)) {
+      latin.lastIndex = this.at;
+      const word = wide ? character : ((latin.exec(this.text) as RegExpExecArray)[0] as string);
+      return this.emit("word", word, word.length);
+    }
+    const sign = signOf.get(character);
+    if (sign !== undefined) return this.emit("sign", sign, length);
+    if (code < 128) return this.ascii(character);
+    this.other(character, length);
+  }
+
+  private digits(): boolean {
+    number.lastIndex = this.at;
+    const found = number.exec(this.text)?.[0];
+    const before = this.tokens.at(-1);
+    if (found === undefined || (found[0] === "." && this.gap === 0 && before?.text === ".")) return false;
+    this.emit("number", found[0] === "." ? `0${found}` : found, found.length);
+    return true;
+  }
+
+  private wideDigits(): void {
+    let end = this.at;
+    while (end < this.text.length && /[\uff10-\uff19\uff0e]/.test(this.text[end] as string)) end++;
+    const digits = [...this.text.slice(this.at, end)].map((each) => String.fromCharCode(each.charCodeAt(0) - 0xfee0)).join("");
+    this.emit(/^\d+(?:\.\d+)?$/.test(digits) ? "number" : "sign", digits, end - this.at);
+  }
+
+  private brace(character: string): void {
+    const inText = this.braces.at(-1) === "text";
+    if (character === "{") {
+      const lone = /\{\s{0,4}([,:=<>+.])\s{0,4}\}/y;
+      lone.lastIndex = this.at;
+      const sign = lone.exec(this.text);
+      if (sign !== null) return this.emit("sign", sign[1] as string, sign[0].length, sign[1] === ",");
+      this.braces.push(inText ? "text" : "group");
+      if (!inText) return this.emit("open", "{", 1);
+    } else {
+      this.braces.pop();
+      if (!inText) return this.emit("close", "}", 1);
+    }
+    if (inText) this.plain += character === "{" ? 1 : -1;
+    this.at++;
+  }
+
+  private ascii(character: string): void {
+    const bracket = bracketOf.get(character);
+    if (bracket !== undefined) return this.emit(bracket[0], bracket[1], 1);
+    if (character === "$") return this.emit("sign", this.text[this.at + 1] === "$" ? "$$" : "$", this.text[this.at + 1] === "$" ? 2 : 1);
+    const before = this.tokens.at(-1);
+    const adjacent = before !== undefined && this.gap === 0 && operand.has(before.kind);
+    for (const spelling of combined) {
+      if (!this.text.startsWith(spelling, this.at)) continue;
+      // "5!=120" is a factorial, "x != 3" an inequality.
+      if (spelling === "!=" && adjacent) continue;
+      return this.emit("sign", combinedSign[spelling] as string, spelling.length);
+    }
+    // "+-3" is two numbers, "14+-1i" a sum.
+    if (character === "+" && this.text[this.at + 1] === "-" && !(before !== undefined && operand.has(before.kind))) return this.emit("sign", "±", 2);
+    this.emit("sign", character, 1);
+  }
+
+  private other(character: string, length: number): void {
+    const bracket = bracketOf.get(character);
+    if (bracket !== undefined) return this.emit(bracket[0], bracket[1], length);
+    const name = nameOf.get(character);
+    if (name !== undefined) return this.emit("name", name, length);
+    const command = commandOf.get(character);
+    if (command !== undefined) return this.emit("command", command, length);
+    const currency = currencyOf.get(character);
+    if (currency !== undefined) return this.emit("currency", currency, length);
+    const vulgar = vulgarOf.get(character);
+    if (vulgar !== undefined) return this.emit("vulgar", vulgar, length);
+    if (raisedOf.has(character)) return this.script(raisedOf, "^");
+    if (loweredOf.has(character)) return this.script(loweredOf, "_");
+    if (!letter.test(character)) return this.emit("sign", character, length);
+    let end = this.at + length;
+    while (end < this.text.length && letter.test(this.text[end] as string) && !nameOf.has(this.text[end] as string)) end++;
+    this.emit("word", this.text.slice(this.at, end), end - this.at);
+  }
+
+  /** Raised or lowered characters in a row, as a braced exponent or index. */
+  private script(table: ReadonlyMap<string, string>, sign: "^" | "_"): void {
+    this.emit("sign", sign, 0);
+    this.emit("open", "{", 0);
+    let digits = "";
+    const flush = (): void => {
+      if (digits !== "") this.emit("number", digits, 0);
+      digits = "";
+    };
+    for (;;) {
+      const character = table.get(this.text[this.at] ?? "");
+      if (character === undefined) break;
+      if (/\d/.test(character)) digits += character;
+      else {
+        flush();
+        const bracket = bracketOf.get(character);
+        if (bracket !== undefined) this.emit(bracket[0], bracket[1], 0);
+        else this.emit(/[a-z]/.test(character) ? "word" : "sign", character, 0);
+      }
+      this.at++;
+    }
+    flush();
+    this.emit("close", "}", 0);
+  }
+
+  private command(): void {
+    latin.lastIndex = this.at + 1;
+    const letters = latin.exec(this.text)?.[0];
+    const name = letters ?? this.text[this.at + 1] ?? "";
+    const length = name.length + 1;
+    // Math delimiters: \( \) \[ \] set nothing.
+    if ("()[]".includes(name) || name === "") return this.space(2, length);
+    if (name === "\\") return this.row();
+    if (name === "left" || name === "right") return this.fence(name, length);
+    if (name === "begin" || name === "end") return this.environment(name);
+    if (name === "not") return this.negated(length);
+    if (name === "!" && this.tokens.at(-1)?.text === "," && this.tokens.at(-1)?.kind === "sign") {
+      this.tokens.push({ ...(this.tokens.pop() as Token), joint: true });
+    }
+    const meaning = commandMeanings.get(name);
+    if (meaning === undefined) return this.emit("command", name, length);
+    switch (meaning.does) {
+      case "nothing":
+        this.at += length;
+        if (name.startsWith("fram") || name === "operatorname") this.skip(/\s*\[[^\]]{0,40}\]/y);
+        return;
+      case "gap":
+        return this.space(1, length);
+      case "drop":
+        this.at += length;
+        this.skip(/\*?\s*(?:\[[^\]]{0,40}\])?\s*\{[^{}]{0,80}\}/y);
+        return;
+      case "text":
+      case "roman":
+        return this.open(length);
+      default:
+        return this.emit(meaning.does, meaning.text, length);
+    }
+  }
+
+  /** The braces of a command whose argument is words. */
+  private open(length: number): void {
+    this.at += length;
+    this.skip(/\*/y);
+    if (!this.skip(/\s*\{/y)) return;
+    if (this.gap === 0 && this.tokens.at(-1)?.kind === "word" && this.tokens.at(-1)?.plain === false) this.gap = 1;
+    this.braces.push("text");
+    this.plain++;
+    const end = this.at;
+    // The closing brace is met by `brace`, which takes one level off.
+    this.at = end;
+  }
+
+  private skip(pattern: RegExp): boolean {
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.text);
+    if (found !== null) this.at += found[0].length;
+    return found !== null;
+  }
+
+  private row(): void {
+    this.emit("sign", "\\\\", 2);
+    this.skip(/\*?\s*\[\s*-?[\d.]{1,6}\s*(?:pt|em|ex|cm|mm|in)\s*\]/y);
+  }
+
+  private fence(name: string, length: number): void {
+    this.at += length;
+    this.skip(/\s*/y);
+    const next = this.text[this.at] ?? "";
+    const side = name === "left" ? "open" : "close";
+    if (next === ".") this.at++;
+    else if (next === "|") this.emit(side, "|", 1);
+    else if (next === "<" || next === ">") this.emit(side, next === "<" ? "⟨" : "⟩", 1);
+    else if (this.text.startsWith("\\|", this.at)) this.emit(side, "‖", 2);
+    else if (this.text.startsWith("\\vert", this.at)) this.emit(side, "|", 5);
+    // A reversed bracket, as of an open interval, closes or opens by its place, not by its shape.
+    else if (next === "]" || next === ")" || next === "[" || next === "(") this.emit(side, next, 1);
+  }
+
+  private environment(name: string): void {
+    const pattern = /\\(?:begin|end)\s*\{\s*([A-Za-z]+)\*?\s*\}/y;
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.text);
+    if (found === null) return this.emit("command", name, name.length + 1);
+    this.emit("command", `${name}:${found[1]}`, found[0].length);
+    if (name === "begin" && found[1] === "array") this.skip(/\s*(?:\[[^\]]{0,10}\])?\s*\{[^{}]{0,80}\}/y);
+  }
+
+  private negated(length: number): void {
+    const pattern = /\s*(=|\\in(?![A-Za-z])|\\equiv(?![A-Za-z]))/y;
+    pattern.lastIndex = this.at + length;
+    const found = pattern.exec(this.text);
+    if (found === null) return this.emit("command", "not", length);
+    this.emit("sign", found[1] === "=" ? "≠" : found[1] === "\\in" ? "∉" : "≢", length + found[0].length);
+  }
+}

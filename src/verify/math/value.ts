@@ -1,0 +1,57 @@
+/** Expressions with structures in them as values: a structure is its value, and matrices and tuples can be scaled and added. */
+import { add, multiply, negate, some } from "./build.js";
+import { Unreadable } from "./cursor.js";
+import type { Expression, Value } from "./types.js";
+
+/** What an expression is. Throws Unreadable for arithmetic of structures that has no meaning here. */
+export function valueOf(expression: Expression): Value {
+  if (expression.op === "structure") return expression.value;
+  if (!some(expression, ({ op }) => op === "structure")) return { kind: "number", expression };
+  return arranged(expression);
+}
+
+const refuse = (): never => {
+  throw new Unreadable("arithmetic with what is no number", 0);
+};
+
+function arranged(expression: Expression): Value {
+  if (expression.op === "structure") return expression.value;
+  switch (expression.op) {
+    case "negate": {
+      const value = valueOf(expression.of);
+      if (value.kind === "numeral") return { ...value, negative: !value.negative };
+      if (value.kind === "quantity") return { ...value, amount: negate(value.amount) };
+      return mapped(value, negate);
+    }
+    case "multiply": {
+      const structures = expression.factors.filter((factor) => some(factor, ({ op }) => op === "structure"));
+      const scalars = expression.factors.filter((factor) => !structures.includes(factor));
+      if (structures.length !== 1) return refuse();
+      return mapped(valueOf(structures[0] as Expression), (entry) => multiply(...scalars, entry));
+    }
+    case "divide":
+      return mapped(valueOf(expression.over), (entry) => ({ op: "divide", over: entry, under: expression.under }));
+    case "add":
+      return expression.terms.map(valueOf).reduce(summed);
+    default:
+      return refuse();
+  }
+}
+
+/** Entry by entry. */
+function mapped(value: Value, change: (entry: Expression) => Expression): Value {
+  const one = (entry: Value): Value => (entry.kind === "number" ? { kind: "number", expression: change(entry.expression) } : refuse());
+  if (value.kind === "matrix" && value.fence === "(") return { ...value, rows: value.rows.map((row) => row.map(one)) };
+  if (value.kind === "tuple" && value.open !== "[") return { ...value, items: value.items.map(one) };
+  return refuse();
+}
+
+function summed(a: Value, b: Value): Value {
+  const both = (x: Value | undefined, y: Value | undefined): Value =>
+    x?.kind === "number" && y?.kind === "number" ? { kind: "number", expression: add(x.expression, y.expression) } : refuse();
+  if (a.kind === "matrix" && b.kind === "matrix" && a.fence === "(" && b.fence === "(" && a.rows.length === b.rows.length)
+    return { ...a, rows: a.rows.map((row, i) => (row.length === b.rows[i]?.length ? row.map((entry, j) => both(entry, b.rows[i]?.[j])) : refuse())) };
+  if (a.kind === "tuple" && b.kind === "tuple" && a.open === "(" && b.open === "(" && a.items.length === b.items.length)
+    return { ...a, items: a.items.map((entry, i) => both(entry, b.items[i])) };
+  return refuse();
+}
