@@ -5,7 +5,7 @@ import { call } from "./build.js";
 import type { Cursor } from "./cursor.js";
 import { entry, isSeparator, side, takeSeparator } from "./entry.js";
 import type { Expression, Interval, Value } from "./types.js";
-import { valueOf } from "./value.js";
+import { asValue } from "./value.js";
 
 /** Something in brackets, whichever open here. */
 export function bracket(c: Cursor): Expression {
@@ -54,7 +54,7 @@ function group(c: Cursor): Expression {
       return { op: "divide", over: found[0] as Expression, under };
     }
     c.expect("close", "}");
-    return found.length === 1 ? (found[0] as Expression) : structure({ kind: "set", items: found.map(valueOf) });
+    return found.length === 1 ? (found[0] as Expression) : structure({ kind: "set", items: found.map(asValue) });
   });
 }
 
@@ -81,7 +81,7 @@ function closed(c: Cursor, open: "(" | "[" | "]", close: ")" | "]" | "[", found:
     return first;
   }
   const same = (open === "(" && close === ")") || (open === "[" && close === "]");
-  if (same) return structure({ kind: "tuple", items: found.map(valueOf), open, close } as Value);
+  if (same) return structure({ kind: "tuple", items: found.map(asValue), open, close } as Value);
   if (found.length !== 2) return c.fail("brackets do not match");
   return structure({ kind: "intervals", parts: [intervalOf(c, first, second, open === "[", close === "]")], points: [] });
 }
@@ -107,7 +107,7 @@ function set(c: Cursor): Expression {
   return c.inside(() => {
     const found = entries(c, () => c.is("close", "\\}"));
     c.expect("close", "\\}");
-    return structure({ kind: "set", items: found.map(valueOf) });
+    return structure({ kind: "set", items: found.map(asValue) });
   });
 }
 
@@ -122,7 +122,7 @@ function builder(c: Cursor): Expression {
     const conditions = entries(c, () => false);
     c.expect("close", "\\}");
     if (element.op !== "symbol") return c.fail("a set of more than one variable is not supported");
-    const items = conditions.map(valueOf);
+    const items = conditions.map(asValue);
     return structure(items.length === 1 ? (items[0] as Value) : { kind: "list", items, word: "and" });
   });
 }
@@ -132,7 +132,7 @@ function vector(c: Cursor, close: () => boolean): Expression {
     const items = [sum(c)];
     while (c.takeSign(",")) items.push(sum(c));
     if (!close()) return c.fail("a bracket is not closed");
-    return structure({ kind: "tuple", items: items.map(valueOf), open: "⟨", close: "⟩" });
+    return structure({ kind: "tuple", items: items.map(asValue), open: "⟨", close: "⟩" });
   });
 }
 
@@ -202,12 +202,12 @@ function row(c: Cursor, style: "cells" | "cases"): Value[] {
     if (style === "cases" && c.isSign("&")) c.next();
     if (style === "cases") {
       removeMarks(c);
-      cells.push(valueOf(entry(c)));
+      cells.push(asValue(entry(c)));
       if (!c.takeSign(",")) return cells;
       if (c.isSign("\\\\") || c.peek()?.kind === "command") return cells;
       return c.fail("cases are not supported");
     }
-    cells.push(valueOf(entry(c)));
+    cells.push(asValue(entry(c)));
     if (!c.takeSign("&")) return cells;
   }
 }

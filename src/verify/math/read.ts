@@ -6,7 +6,7 @@ import { type Settled, settle, spelling } from "./settle.js";
 import { phrase } from "./texts.js";
 import { type Token, tokenize } from "./token.js";
 import { type Budget, OutOfSteps, type Reading, type Value } from "./types.js";
-import { valueOf } from "./value.js";
+import { asValue } from "./value.js";
 
 export { spell } from "./spell.js";
 
@@ -71,11 +71,11 @@ function parse(tokens: readonly Token[], budget: Budget, spelled: Spelling): Par
 
 /** Entries of the whole answer; every token belongs to one. */
 function whole(c: Cursor): Value {
-  const items = [valueOf(entry(c))];
+  const items = [asValue(entry(c))];
   let word: "and" | "or" | undefined;
   while (isSeparator(c.peek()) || c.isSign("\\\\")) {
     if (!c.takeSign("\\\\")) word = takeSeparator(c) ?? word;
-    items.push(valueOf(entry(c)));
+    items.push(asValue(entry(c)));
   }
   if (!c.ended) c.fail(`“${c.peek()?.text}” is left over`);
   const [only] = items as [Value];

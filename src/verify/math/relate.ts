@@ -4,7 +4,7 @@ import { intervalOf } from "./brackets.js";
 import { variablesOf } from "./build.js";
 import type { Cursor } from "./cursor.js";
 import type { Expression, RelationSign, Value } from "./types.js";
-import { valueOf } from "./value.js";
+import { asValue } from "./value.js";
 
 /** The structure of a chain of relations between sides. */
 export function relationOf(c: Cursor, sides: readonly Expression[], signs: readonly RelationSign[], modulus: Expression | undefined): Expression {
@@ -46,10 +46,10 @@ function assignment(c: Cursor, sides: readonly Expression[], signs: readonly Rel
   const last = sides.at(-1) as Expression;
   if (named === undefined) {
     const flipped = sides.length === 2 ? nameOf(last) : undefined;
-    return flipped === undefined || !isFree(flipped, first) ? undefined : structure({ kind: "assignment", name: flipped, value: valueOf(first) });
+    return flipped === undefined || !isFree(flipped, first) ? undefined : structure({ kind: "assignment", name: flipped, value: asValue(first) });
   }
   if (sides.slice(1).some((side) => !isFree(named, side))) return undefined;
-  if (sides.length === 2) return structure({ kind: "assignment", name: named, value: valueOf(second) });
+  if (sides.length === 2) return structure({ kind: "assignment", name: named, value: asValue(second) });
   if (sides.slice(1).some(({ op }) => op === "structure")) return c.fail("a chain of equations between structures is not supported");
   return structure({ kind: "assignment", name: named, value: { kind: "relation", sides: sides.slice(1), signs: signs.slice(1) } });
 }

@@ -55,18 +55,18 @@ class Scanner {
     return this.tokens;
   }
 
-  private emit(kind: TokenKind, text: string, length: number, joint?: boolean): void {
+  private emit(kind: TokenKind, text: string, length: number, joint?: boolean): undefined {
     this.tokens.push({ kind, text, at: this.at, gap: this.gap, plain: this.plain > 0, ...(joint && { joint }) });
     this.gap = 0;
     this.at += length;
   }
 
-  private space(size: 1 | 2, length: number): void {
+  private space(size: 1 | 2, length: number): undefined {
     if (size > this.gap) this.gap = size;
     this.at += length;
   }
 
-  private step(): void {
+  private step(): undefined {
     const point = this.text.codePointAt(this.at) as number;
     const wide = point >= 0xff01 && point <= 0xff5e;
     const code = wide ? point - 0xfee0 : point;
@@ -103,14 +103,14 @@ class Scanner {
     return true;
   }
 
-  private wideDigits(): void {
+  private wideDigits(): undefined {
     let end = this.at;
     while (end < this.text.length && /[\uff10-\uff19\uff0e]/.test(this.text[end] as string)) end++;
     const digits = [...this.text.slice(this.at, end)].map((each) => String.fromCharCode(each.charCodeAt(0) - 0xfee0)).join("");
     this.emit(/^\d+(?:\.\d+)?$/.test(digits) ? "number" : "sign", digits, end - this.at);
   }
 
-  private brace(character: string): void {
+  private brace(character: string): undefined {
     const inText = this.braces.at(-1) === "text";
     if (character === "{") {
       const lone = /\{\s{0,4}([,:=<>+.])\s{0,4}\}/y;
@@ -127,7 +127,7 @@ class Scanner {
     this.at++;
   }
 
-  private ascii(character: string): void {
+  private ascii(character: string): undefined {
     const bracket = bracketOf.get(character);
     if (bracket !== undefined) return this.emit(bracket[0], bracket[1], 1);
     if (character === "$") return this.emit("sign", this.text[this.at + 1] === "$" ? "$$" : "$", this.text[this.at + 1] === "$" ? 2 : 1);
@@ -144,7 +144,7 @@ class Scanner {
     this.emit("sign", character, 1);
   }
 
-  private other(character: string, length: number): void {
+  private other(character: string, length: number): undefined {
     const bracket = bracketOf.get(character);
     if (bracket !== undefined) return this.emit(bracket[0], bracket[1], length);
     const name = nameOf.get(character);
@@ -164,7 +164,7 @@ class Scanner {
   }
 
   /** Raised or lowered characters in a row, as a braced exponent or index. */
-  private script(table: ReadonlyMap<string, string>, sign: "^" | "_"): void {
+  private script(table: ReadonlyMap<string, string>, sign: "^" | "_"): undefined {
     this.emit("sign", sign, 0);
     this.emit("open", "{", 0);
     let digits = "";
@@ -188,7 +188,7 @@ class Scanner {
     this.emit("close", "}", 0);
   }
 
-  private command(): void {
+  private command(): undefined {
     latin.lastIndex = this.at + 1;
     const letters = latin.exec(this.text)?.[0];
     const name = letters ?? this.text[this.at + 1] ?? "";
@@ -224,7 +224,7 @@ class Scanner {
   }
 
   /** The braces of a command whose argument is words. */
-  private open(length: number): void {
+  private open(length: number): undefined {
     this.at += length;
     this.skip(/\*/y);
     if (!this.skip(/\s*\{/y)) return;
@@ -243,12 +243,12 @@ class Scanner {
     return found !== null;
   }
 
-  private row(): void {
+  private row(): undefined {
     this.emit("sign", "\\\\", 2);
     this.skip(/\*?\s*\[\s*-?[\d.]{1,6}\s*(?:pt|em|ex|cm|mm|in)\s*\]/y);
   }
 
-  private fence(name: string, length: number): void {
+  private fence(name: string, length: number): undefined {
     this.at += length;
     this.skip(/\s*/y);
     const next = this.text[this.at] ?? "";
@@ -262,7 +262,7 @@ class Scanner {
     else if (next === "]" || next === ")" || next === "[" || next === "(") this.emit(side, next, 1);
   }
 
-  private environment(name: string): void {
+  private environment(name: string): undefined {
     const pattern = /\\(?:begin|end)\s*\{\s*([A-Za-z]+)\*?\s*\}/y;
     pattern.lastIndex = this.at;
     const found = pattern.exec(this.text);
@@ -271,7 +271,7 @@ class Scanner {
     if (name === "begin" && found[1] === "array") this.skip(/\s*(?:\[[^\]]{0,10}\])?\s*\{[^{}]{0,80}\}/y);
   }
 
-  private negated(length: number): void {
+  private negated(length: number): undefined {
     const pattern = /\s*(=|\\in(?![A-Za-z])|\\equiv(?![A-Za-z]))/y;
     pattern.lastIndex = this.at + length;
     const found = pattern.exec(this.text);

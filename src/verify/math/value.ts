@@ -4,7 +4,7 @@ import { Unreadable } from "./cursor.js";
 import type { Expression, Value } from "./types.js";
 
 /** What an expression is. Throws Unreadable for arithmetic of structures that has no meaning here. */
-export function valueOf(expression: Expression): Value {
+export function asValue(expression: Expression): Value {
   if (expression.op === "structure") return expression.value;
   if (!some(expression, ({ op }) => op === "structure")) return { kind: "number", expression };
   return arranged(expression);
@@ -18,7 +18,7 @@ function arranged(expression: Expression): Value {
   if (expression.op === "structure") return expression.value;
   switch (expression.op) {
     case "negate": {
-      const value = valueOf(expression.of);
+      const value = asValue(expression.of);
       if (value.kind === "numeral") return { ...value, negative: !value.negative };
       if (value.kind === "quantity") return { ...value, amount: negate(value.amount) };
       return mapped(value, negate);
@@ -27,12 +27,12 @@ function arranged(expression: Expression): Value {
       const structures = expression.factors.filter((factor) => some(factor, ({ op }) => op === "structure"));
       const scalars = expression.factors.filter((factor) => !structures.includes(factor));
       if (structures.length !== 1) return refuse();
-      return mapped(valueOf(structures[0] as Expression), (entry) => multiply(...scalars, entry));
+      return mapped(asValue(structures[0] as Expression), (entry) => multiply(...scalars, entry));
     }
     case "divide":
-      return mapped(valueOf(expression.over), (entry) => ({ op: "divide", over: entry, under: expression.under }));
+      return mapped(asValue(expression.over), (entry) => ({ op: "divide", over: entry, under: expression.under }));
     case "add":
-      return expression.terms.map(valueOf).reduce(summed);
+      return expression.terms.map(asValue).reduce(summed);
     default:
       return refuse();
   }
