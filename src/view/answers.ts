@@ -4,7 +4,7 @@ import { packageVersion } from "../core/version.js";
 import { runPaths } from "../train/store/reader.js";
 import { compare } from "./comparing.js";
 import { type Finding, find } from "./find.js";
-import { Rollouts, tokenLimit } from "./rollouts.js";
+import { Rollouts } from "./rollouts.js";
 import { search } from "./search.js";
 import type { Comparison, Filter, GroupDetail, GroupWindow, Home, Overview, RunCard, SearchLine, ShownRecord, TokenSlice, VerdictKind } from "./shapes.js";
 import { WatchedRun } from "./watched.js";
@@ -70,7 +70,11 @@ export class Answers {
   }
 
   tokens(id: string, step: number, index: number, member: number, from = 0): Promise<TokenSlice> {
-    return this.shelf(id).tokens(step, index, member, from, tokenLimit);
+    return this.shelf(id).tokens(step, index, member, from);
+  }
+
+  tokensOfAll(id: string, step: number, index: number, members: number): Promise<TokenSlice[]> {
+    return this.shelf(id).tokensOfAll(step, index, members);
   }
 
   search(id: string, filter: Filter, signal: AbortSignal): AsyncGenerator<SearchLine> {
@@ -156,6 +160,7 @@ export async function answer(answers: Answers, path: string, query: Query): Prom
   const [step, groups, group, members, member] = places;
   if (groups !== "groups" || !/^\d+$/.test(step) || !/^\d+$/.test(group ?? "")) return undefined;
   if (members === undefined) return answers.group(id, Number(step), Number(group), numberOf(query, "whole"));
+  if (members === "tokens") return answers.tokensOfAll(id, Number(step), Number(group), number("members", 8));
   if (members !== "members" || !/^\d+$/.test(member ?? "")) return undefined;
   return answers.tokens(id, Number(step), Number(group), Number(member), number("from", 0));
 }

@@ -137,39 +137,31 @@ export class Rollouts {
     };
   }
 
-  /** Tokens of a member, at most as many as are sent at a time. */
-  async tokens(step: number, index: number, member: number, from = 0, count = tokenLimit): Promise<TokenSlice> {
+  /** Tokens of a member from a place on, at most as many as are sent at a time. */
+  async tokens(step: number, index: number, member: number, from = 0): Promise<TokenSlice> {
     const row = this.rows[this.rowOfStep(step)];
     const record = await this.record(row, index);
     const rollout = record.rollouts[member];
     if (!rollout)
       throw new ArgumentError({ place: `step ${step}, group ${index}`, cause: `it has no member ${member}`, mend: `give one below ${record.rollouts.length}` });
-    const [start, end] = rollout.tokens;
-    const total = end - start;
-    const first = Math.min(Math.max(0, from), total);
-    const last = Math.min(total, first + Math.min(count, tokenLimit));
+    const [slice] = await this.slices(row, [rollout], from);
+    return slice;
+  }
+
+  /** The first tokens of the first members. */
+  async tokensOfAll(step: number, index: number, members: number): Promise<TokenSlice[]> {
+    const row = this.rows[this.rowOfStep(step)];
+    const { rollouts } = await this.record(row, index);
+    return this.slices(row, rollouts.slice(0, Math.min(members, memberLimit)), 0);
+  }
+
+  private async slices(row: StepRow, rollouts: readonly RolloutRecord[], from: number): Promise<TokenSlice[]> {
+    const tokenizer = await this.words();
     const file = await SafetensorsFile.open(this.columns(row));
     try {
-      const bytes = (name: string, width: number): Promise<Uint8Array> => file.readPart(name, (start + first) * width, (start + last) * width);
-      const ids = [...new Int32Array((await bytes("response", 4)).buffer as ArrayBuffer)];
-      const flags = async (name: string): Promise<number[]> => [...(await bytes(name, 1))];
-      const columns: { [name: string]: (number | null)[] } = {};
-      const fixed = ["behaviour", "old", "entropy"];
-      for (const name of file.entries.keys()) {
-        const shown = extraName(name) ?? (fixed.includes(name) ? name : undefined);
-        if (shown !== undefined) columns[shown] = [...new Float64Array((await bytes(name, 8)).buffer as ArrayBuffer)].map(rounded);
-      }
-      const tokenizer = await this.words();
-      return {
-        from: first,
-        total,
-        ids,
-        ...(typeof tokenizer !== "string" && { texts: textsOf(tokenizer, ids) }),
-        sampled: await flags("sampled"),
-        reward: await flags("reward"),
-        loss: await flags("loss"),
-        columns,
-      };
+      const slices: TokenSlice[] = [];
+      for (const { tokens } of rollouts) slices.push(await sliceOf(file, tokens, from, tokenizer));
+      return slices;
     } finally {
       await file.close();
     }
@@ -246,6 +238,31 @@ export class Rollouts {
       return error.message;
     }
   }
+}
+
+const fixedColumns = ["behaviour", "old", "entropy"];
+
+async function sliceOf(file: SafetensorsFile, [start, end]: readonly [number, number], from: number, tokenizer: Tokenizer | string): Promise<TokenSlice> {
+  const total = end - start;
+  const first = Math.min(from, total);
+  const last = Math.min(total, first + tokenLimit);
+  const bytes = (name: string, width: number): Promise<Uint8Array> => file.readPart(name, (start + first) * width, (start + last) * width);
+  const ids = [...new Int32Array((await bytes("response", 4)).buffer as ArrayBuffer)];
+  const columns: { [name: string]: (number | null)[] } = {};
+  for (const name of file.entries.keys()) {
+    const shown = extraName(name) ?? (fixedColumns.includes(name) ? name : undefined);
+    if (shown !== undefined) columns[shown] = [...new Float64Array((await bytes(name, 8)).buffer as ArrayBuffer)].map(rounded);
+  }
+  return {
+    from: first,
+    total,
+    ids,
+    ...(typeof tokenizer !== "string" && { texts: textsOf(tokenizer, ids) }),
+    sampled: [...(await bytes("sampled", 1))],
+    reward: [...(await bytes("reward", 1))],
+    loss: [...(await bytes("loss", 1))],
+    columns,
+  };
 }
 
 /** Bytes of a file that is there, without keeping it open. Throws RunError where it ends before. */

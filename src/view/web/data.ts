@@ -10,6 +10,8 @@ export interface Source {
   groups(run: string, from: { readonly from: number } | { readonly step: number }, count: number): Promise<GroupWindow>;
   group(run: string, step: number, index: number, whole?: number): Promise<GroupDetail>;
   tokens(run: string, step: number, index: number, member: number, from: number): Promise<TokenSlice>;
+  /** The first tokens of the first members. */
+  tokensOfAll(run: string, step: number, index: number, members: number): Promise<readonly TokenSlice[]>;
   /** Calls back with each line; resolves at the end. */
   search(run: string, filter: Filter, on: (line: SearchLine) => void, signal: AbortSignal): Promise<void>;
   compare(runs: readonly string[], metric: string): Promise<Comparison>;
@@ -51,6 +53,7 @@ const served: Source = {
   groups: (run, from, count) => ask(["runs", run, "groups"], { ...from, count }),
   group: (run, step, index, whole) => ask(["runs", run, "steps", step, "groups", index], { whole }),
   tokens: (run, step, index, member, from) => ask(["runs", run, "steps", step, "groups", index, "members", member], { from }),
+  tokensOfAll: (run, step, index, members) => ask(["runs", run, "steps", step, "groups", index, "tokens"], { members }),
   search: async (run, filter, on, signal) => {
     const response = await fetch(pathOf(["runs", run, "search"], { ...filter }), { signal });
     if (!response.ok || !response.body) throw new Error((parsed(await response.text()) as { error?: string } | undefined)?.error ?? "the search failed");
@@ -112,6 +115,7 @@ function archived(archive: Archive): Source {
       if (!slice) throw left(`the tokens of member ${member}`);
       return slice;
     },
+    tokensOfAll: async (id, step, index, members) => entry(id, step, index).tokens.slice(0, members),
     search: async (id, filter, on) => {
       const all = run(id).groups;
       all.forEach(({ row, detail }, i) => {
