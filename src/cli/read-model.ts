@@ -4,7 +4,7 @@ import type { Engine } from "../engine/contract.js";
 import { inspectFolder } from "../engine/onnx/folder.js";
 import { parameterCount } from "../engine/onnx/params.js";
 import { startLocal, startOnnx } from "../engine/onnx/start.js";
-import { loadTokenizer, type TokenizerOptions } from "../tokenizers/load.js";
+import { loadTokenizer, refuseLargerTokenizer, type TokenizerOptions } from "../tokenizers/load.js";
 import { localModel } from "../train/local-model.js";
 import { type NamedModel, namedModel } from "../train/model-name.js";
 
@@ -19,7 +19,9 @@ export interface ReadModel {
 /** Throws ModelError for what is not there or cannot be loaded. */
 export async function readModel(text: string, chat: TokenizerOptions, silent: boolean): Promise<ReadModel> {
   const model = namedModel(await localModel(text, { onProgress: (what) => silent || process.stderr.write(`Waiting for ${what}\n`) }));
-  return { model, tokenizer: await loadTokenizer(model.folder, chat), config: await inspectFolder(model.folder) };
+  const [tokenizer, config] = [await loadTokenizer(model.folder, chat), await inspectFolder(model.folder)];
+  refuseLargerTokenizer(tokenizer, config.vocabulary, model.folder);
+  return { model, tokenizer, config };
 }
 
 /** An engine for models of this size. `threads`: absent, what suits it. */

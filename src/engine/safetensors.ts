@@ -165,6 +165,8 @@ async function readHeader(handle: FileHandle, file: string, size: number): Promi
   if (size < 8) refuse(file, `it has ${size} bytes, too few for a safetensors file`);
   const prefix = new Uint8Array(8);
   await readFully(handle, prefix, 0, file);
+  // Eight letters read as a length would be a number that says nothing.
+  if (new TextDecoder().decode(prefix) === "version ") refuse(file, "it is a pointer of Git LFS in place of the file", "fetch the file itself (git lfs pull)");
   const length = Number(new DataView(prefix.buffer).getBigUint64(0, true));
   if (length > largestHeader)
     refuse(file, `its header is said to have ${length} bytes, more than the ${largestHeader} allowed`, "check that it is a safetensors file");

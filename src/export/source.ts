@@ -2,7 +2,6 @@
 import { existsSync, readFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
 import { alphabetFile } from "../core/alphabet.js";
-import { ModelError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import { AdapterStore } from "../engine/onnx/adapter.js";
@@ -12,7 +11,7 @@ import { layoutOf, type TensorShape } from "../engine/onnx/params.js";
 import { folderIdentity, inspectAdapter, readAdapter } from "../engine/onnx/peft.js";
 import type { SafetensorsFile } from "../engine/safetensors.js";
 import { alphabetFiles } from "../tokenizers/alphabet-files.js";
-import { loadTokenizer, templateOf } from "../tokenizers/load.js";
+import { loadTokenizer, refuseLargerTokenizer, templateOf } from "../tokenizers/load.js";
 
 type Fields = { readonly [key: string]: Json };
 
@@ -41,13 +40,7 @@ export interface ModelSource extends TokenizerSource {
 export async function openModel(folder: string, adapter?: string): Promise<ModelSource> {
   const shape = await loadConfig(folder);
   const tokens = await tokenizerFiles(folder);
-  if (tokens.tokenizer.size > shape.vocabulary) {
-    throw new ModelError({
-      place: folder,
-      cause: `its tokenizer has ${tokens.tokenizer.size} tokens and its embedding ${shape.vocabulary} rows`,
-      mend: "take tokenizer and weights of one model",
-    });
-  }
+  refuseLargerTokenizer(tokens.tokenizer, shape.vocabulary, folder);
   const tensors = layoutOf(shape).flatMap(({ parts }) => parts);
   const opened: SafetensorsFile[] = [];
   const close = async (): Promise<void> => {

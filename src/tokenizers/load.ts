@@ -58,6 +58,13 @@ export async function loadTokenizer(folder: string, options: TokenizerOptions = 
   return hubTokenizer({ place, file, config, folder }, options);
 }
 
+/** Throws ModelError, naming `place`, for a tokenizer with more tokens than the model has rows for. */
+export function refuseLargerTokenizer(tokenizer: Tokenizer, rows: number, place: string): void {
+  if (tokenizer.size <= rows) return;
+  const cause = `its tokenizer has ${tokenizer.size} tokens and its vocabulary ${rows}`;
+  throw new ModelError({ place, cause, mend: "give the tokenizer that belongs to the model" });
+}
+
 /** Throws ConfigError for what a template would take where there is none, and for a template where none can be used. */
 export function refuseTemplateOptions(place: string, why: string, { template, kwargs, tools, system }: TokenizerOptions): void {
   const given = Object.entries({ "a chat template": template, "variables of a chat template": kwargs, tools, "a system message": system });

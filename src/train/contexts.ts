@@ -3,6 +3,7 @@ import { DataError, ModelError } from "../core/errors.js";
 import { type Context, type Problem, placeOfProblem, plainContext } from "../core/problem.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import type { ModelInfo } from "../engine/contract.js";
+import { refuseLargerTokenizer } from "../tokenizers/load.js";
 import type { TrainConfig } from "./config.js";
 
 export interface Contexts {
@@ -65,13 +66,7 @@ export function renderContexts(
 }
 
 function checkVocabulary(tokenizer: Tokenizer, model: Pick<ModelInfo, "vocabulary">): void {
-  if (tokenizer.size > model.vocabulary) {
-    throw new ModelError({
-      place: "model",
-      cause: `its tokenizer has ${tokenizer.size} tokens and its vocabulary ${model.vocabulary}`,
-      mend: "give the tokenizer that belongs to the model",
-    });
-  }
+  refuseLargerTokenizer(tokenizer, model.vocabulary, "model");
   if (tokenizer.eosIds.length === 0) {
     throw new ModelError({ place: "model", cause: "its tokenizer has no end token, so no response would ever stop", mend: "give a tokenizer with one" });
   }

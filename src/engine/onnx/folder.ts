@@ -1,6 +1,6 @@
 /** A model as a Hugging Face folder: config.json, generation_config.json, model.safetensors (or shards with an index). */
 import { readdir, readFile, stat } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { ModelError } from "../../core/errors.js";
 import type { Json } from "../../core/json.js";
 import { readJson as parseJson, placeIn } from "../../core/json-text.js";
@@ -124,9 +124,15 @@ async function openShards(index: string, open: (name: string) => Promise<Safeten
     if (typeof shard !== "string" || basename(shard) !== shard) {
       throw new ModelError({ place: index, cause: `tensor ${tensor} is said to lie in ${JSON.stringify(shard)}`, mend: "name a file of the folder" });
     }
-    if (!shards.has(shard)) shards.set(shard, await open(shard));
+    if (!shards.has(shard)) {
+      const there = await stat(join(dirname(index), shard)).catch(() => undefined);
+      if (!there) throw new ModelError({ place: index, cause: `the shard ${shard} that it names is missing`, mend: "fetch that file too" });
+      shards.set(shard, await open(shard));
+    }
     const file = shards.get(shard) as SafetensorsFile;
-    file.entry(tensor);
+    if (!file.entries.has(tensor)) {
+      throw new ModelError({ place: index, cause: `it names tensor ${tensor}, which ${shard} does not hold`, mend: "take shards and index of one model" });
+    }
     found.set(tensor, file);
   }
   for (const file of shards.values()) {
@@ -137,14 +143,18 @@ async function openShards(index: string, open: (name: string) => Promise<Safeten
   return found;
 }
 
-/** Refuses tensors that are missing, unexpected or of another shape than config.json says, before any is read. */
+/** Types of numbers that become float32. */
+const floating: readonly string[] = ["F32", "F16", "BF16", "F64"];
+
+/** Refuses tensors that are missing, unexpected, not floating-point or of another shape than config.json says, before any is read. */
 export function checkTensors(folder: string, config: DecoderConfig, expected: readonly TensorShape[], found: ReadonlyMap<string, SafetensorsFile>): void {
   const refuse = (place: string, cause: string, mend: string): never => {
     throw new ModelError({ place, cause, mend });
   };
   for (const { name, shape } of expected) {
     const file = found.get(name) ?? refuse(folder, `tensor ${name} is missing`, "take weights and config.json of one model");
-    const has = file.entry(name).shape;
+    const { shape: has, dtype } = file.entry(name);
+    if (!floating.includes(dtype)) refuse(file.path, `tensor ${name} holds ${dtype}`, `give one that holds ${floating.join(", ")}`);
     if (has.length === shape.length && has.every((n, i) => n === shape[i])) continue;
     if (shape[0] === config.vocabulary && has[1] === shape[1] && has[0] < shape[0]) {
       refuse(

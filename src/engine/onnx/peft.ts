@@ -91,6 +91,9 @@ export async function inspectAdapter(
     const expected = tensorsOf(config, { rank, alpha, targets });
     for (const { name, shape } of expected) {
       const entry = file.entries.get(name);
+      const own = entry?.shape[/lora_A\.weight$/.test(name) ? 0 : 1];
+      if (own !== undefined && own !== rank)
+        refuse(`tensor ${name} is of rank ${own}, and ${files.adapterConfig} says r ${rank}`, "take weights and configuration of one adapter");
       if (entry === undefined) another(`tensor ${name}, which ${base.name} needs, is missing`);
       else if (entry.shape.join() !== shape.join()) another(`tensor ${name} has the shape [${entry.shape}] and ${base.name} needs [${shape}]`);
     }
