@@ -328,12 +328,42 @@ const ofFiles: readonly (readonly [what: string, wrong: (bytes: Buffer) => Uint8
 
 /** Of an adapter on its base. */
 const ofAdapters: readonly (readonly [what: string, base: string, wrong: Wrong, says: string])[] = [
-  ["another base", "smollm", () => undefined, "?"],
-  ["a base of another family", "qwen2", () => undefined, "?"],
-  ["another rank than its tensors", "llama-tied", json("adapter_config.json", (own) => Object.assign(own, { r: 8 })), "?"],
-  ["another kind of adapter", "llama-tied", json("adapter_config.json", (own) => Object.assign(own, { peft_type: "IA3" })), "?"],
-  ["no weights", "llama-tied", without("adapter_model.safetensors"), "?"],
-  ["weights that are cut", "llama-tied", cut("adapter_model.safetensors", 900), "?"],
+  [
+    "another base",
+    "smollm",
+    () => undefined,
+    "{adapter}/adapter_model.safetensors: it is an adapter of another base: tensor base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight has the shape [4,48] and {base} needs [4,54]; name the base that it was trained on",
+  ],
+  [
+    "a base of another family",
+    "qwen2",
+    () => undefined,
+    "{adapter}/adapter_model.safetensors: it is an adapter of another base: tensor base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight has the shape [4,48] and {base} needs [4,56]; name the base that it was trained on",
+  ],
+  [
+    "another rank than its tensors",
+    "llama-tied",
+    json("adapter_config.json", (own) => Object.assign(own, { r: 8 })),
+    "{adapter}/adapter_model.safetensors: tensor base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight is of rank 4, and adapter_config.json says r 8; take weights and configuration of one adapter",
+  ],
+  [
+    "another kind of adapter",
+    "llama-tied",
+    json("adapter_config.json", (own) => Object.assign(own, { peft_type: "IA3" })),
+    '{adapter}/adapter_config.json: peft_type is "IA3"; take a LoRA adapter',
+  ],
+  [
+    "no weights",
+    "llama-tied",
+    without("adapter_model.safetensors"),
+    "{adapter}: it has no adapter_model.safetensors; take the file that belongs to the configuration",
+  ],
+  [
+    "weights that are cut",
+    "llama-tied",
+    cut("adapter_model.safetensors", 900),
+    "{adapter}/adapter_model.safetensors: its header of 1016 bytes passes the end of the file (900 bytes); fetch or write the file again",
+  ],
 ];
 
 /** A copy of a good folder with one thing wrong. */
