@@ -20,6 +20,7 @@ export class Answers {
   private finding: Finding = { runs: [], records: [] };
   private readonly watched = new Map<string, WatchedRun>();
   private readonly shelves = new Map<string, Rollouts>();
+  private compared: { readonly asked: string; readonly comparison: Comparison } | undefined;
 
   /** Throws RunError where a path is nothing that can be shown. */
   constructor(private readonly options: AnswersOptions) {
@@ -46,7 +47,8 @@ export class Answers {
       runs.push(run.card());
     }
     const records = this.finding.records.map(({ id, paper, outcome, date, seeds }) => ({ id, paper, outcome, date, seeds: seeds.length }));
-    return { version: packageVersion(), runs, records, live };
+    const samples = this.finding.runs.filter(({ kind }) => kind === "samples").map(({ id, name }) => ({ id, name }));
+    return { version: packageVersion(), runs, samples, records, live };
   }
 
   run(id: string): WatchedRun {
@@ -91,7 +93,10 @@ export class Answers {
       await watched?.refresh();
       compared.push({ found, ...(watched && { watched }) });
     }
-    return compare(compared, metric);
+    // Runs are read from their start for it: once as long as they stay as they are.
+    const asked = JSON.stringify([metric, compared.map(({ found, watched }) => [found.id, watched?.stamp()])]);
+    if (this.compared?.asked !== asked) this.compared = { asked, comparison: await compare(compared, metric) };
+    return this.compared.comparison;
   }
 
   record(id: string): ShownRecord {

@@ -32,6 +32,8 @@ export interface RecordCard {
 export interface Home {
   readonly version: string;
   readonly runs: readonly RunCard[];
+  /** Folders of samples: what is compared with the ends of runs. */
+  readonly samples: readonly { readonly id: string; readonly name: string }[];
   readonly records: readonly RecordCard[];
   /** False of a page in one file. */
   readonly live: boolean;

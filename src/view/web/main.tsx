@@ -104,7 +104,7 @@ function Header({ route, home, onHelp }: { readonly route: Route; readonly home:
             </a>
           </>
         )}
-        {runs.length > 1 && (
+        {runs.length + (home?.samples.length ?? 0) > 1 && (
           <a href="#/compare" {...current(first === "compare")}>
             Compare
           </a>
