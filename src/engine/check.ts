@@ -138,7 +138,7 @@ export function checkSequences(engine: EngineInfo, call: "score" | "forward", se
   const can = (asked: unknown, score: Capability, train: Capability): void => {
     if (asked) needCapability(engine, call === "score" ? score : train, call);
   };
-  can(want.entropy, "score", "train.entropy");
+  can(want.entropy, "score.entropy", "train.entropy");
   can(want.values, "score.values", "train.values");
   can(
     want.targets?.some((targets) => targets),
@@ -160,6 +160,7 @@ export function checkSequences(engine: EngineInfo, call: "score" | "forward", se
     checkIds(sequence.response, model.vocabulary, "response", place);
     checkLength(sequence.context.ids.length, sequence.response.length, model, place);
     checkTemperature(sequence.temperature, place);
+    if (call === "score" && sequence.temperature !== 1) needCapability(engine, "score.temperature", place);
     if (want.values && !model.hasValueHead) throw noValueHead(place, sequence.weights.role);
     if (want.topK !== undefined) checkTopK(want.topK, model.vocabulary, place);
     for (const layer of want.hidden ?? []) {

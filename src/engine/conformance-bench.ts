@@ -71,7 +71,7 @@ export class Bench {
   async role(request: Partial<LoadRequest> = {}): Promise<ModelInfo> {
     const role = `case${++roles}`;
     const valueHead = this.has("score.values") || this.has("train.values");
-    const info = await this.engine.weights.load({ role, source: this.subject.source, trainable: true, ...(valueHead ? { valueHead } : {}), ...request });
+    const info = await this.engine.weights.load({ role, source: this.subject.source, trainable: this.has("train"), ...(valueHead ? { valueHead } : {}), ...request });
     this.loaded.push(info.role);
     return info;
   }
@@ -92,11 +92,12 @@ export class Bench {
     return { context: plainContext(this.ids(contextLength, vocabulary)), response: this.ids(responseLength, vocabulary), weights: { role }, temperature };
   }
 
-  /** Four sequences of unequal length and temperature; one holds a single token many times. */
+  /** Four sequences of unequal length and, where the engine can, temperature; one holds a single token many times. */
   mixed(info: ModelInfo): Sequence[] {
-    const repeated = this.sequence(info, 2, 9, 0.7);
+    const at = (temperature: number): number => (this.has("score.temperature") ? temperature : 1);
+    const repeated = this.sequence(info, 2, 9, at(0.7));
     repeated.response.fill(repeated.response[0], 2, 8);
-    return [this.sequence(info, 3, 6, 1), this.sequence(info, 1, 1, 1.3), this.sequence(info, 5, 3, 0.7), repeated];
+    return [this.sequence(info, 3, 6, 1), this.sequence(info, 1, 1, at(1.3)), this.sequence(info, 5, 3, at(0.7)), repeated];
   }
 
   /** k distinct ids for each response token. */

@@ -23,6 +23,8 @@ function callsFor(bench: Bench, info: ModelInfo): readonly [Capability, () => Pr
   const sample = (more: Partial<SampleRequest>) => () => bench.sample([bench.request(info, 0, more)]);
   const { vocabulary: size } = info;
   return [
+    ["score.entropy", score({ entropy: true })],
+    ["score.temperature", () => bench.engine.score([{ ...sequence, temperature: 2 }])],
     ["score.top-k", score({ topK: 2 })],
     ["score.full", score({ full: true })],
     ["score.hidden", score({ hidden: ["final"] })],

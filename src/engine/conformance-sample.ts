@@ -96,15 +96,18 @@ export const sampleCases: readonly Case[] = [
     needs: ["sample", "score"],
     run: async (bench) => {
       const info = await bench.role();
-      const requests = [0.6, 1, 1.7].map((temperature, i) => bench.request(info, i, { temperature, maxTokens: 9 }));
+      const both = bench.has("sample.temperature") && bench.has("score.temperature");
+      const entropy = bench.has("sample.entropy") && bench.has("score.entropy");
+      const requests = (both ? [0.6, 1, 1.7] : [1, 1]).map((temperature, i) => bench.request(info, i, { temperature, maxTokens: 9 }));
       const answers = await bench.sample(requests);
       const sequences = answers.map(({ ids }, i) => ({ ...requests[i], response: ids }));
-      const processed = await bench.engine.score(sequences, { entropy: true });
+      const processed = await bench.engine.score(sequences, { entropy });
       const raw = await bench.logp(sequences.map((sequence) => ({ ...sequence, temperature: 1 })));
       answers.forEach((answer, i) => {
         bench.close(answer.logp, processed[i].logp);
         bench.close(answer.rawLogp, raw[i]);
-        bench.close(answer.entropy, processed[i].entropy!);
+        if (entropy) bench.close(answer.entropy, processed[i].entropy!);
+        else if (!bench.has("sample.entropy")) expect(answer.entropy.every(Number.isNaN)).toBe(true);
         expect(answer.sampled.every((x) => x === 1)).toBe(true);
         expect(answer.weights).toBe(processed[i].weights);
       });

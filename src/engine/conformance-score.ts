@@ -6,7 +6,7 @@ import { entropyOf, logSoftmax, logSumExp, tailOf, topOf } from "./values.js";
 export const scoreCases: readonly Case[] = [
   {
     name: "log-prob, entropy, top-k and targets agree with the full distribution, which sums to 1",
-    needs: ["score", "score.full", "score.top-k", "score.targets"],
+    needs: ["score", "score.full", "score.top-k", "score.targets", "score.entropy", "score.temperature"],
     run: async (bench) => {
       const info = await bench.role();
       const sequences = bench.mixed(info);
@@ -50,7 +50,7 @@ export const scoreCases: readonly Case[] = [
   },
   {
     name: "a temperature divides the logits",
-    needs: ["score", "score.full"],
+    needs: ["score", "score.full", "score.temperature"],
     run: async (bench) => {
       const info = await bench.role();
       const sequence = bench.sequence(info, 3, 4);
@@ -72,20 +72,21 @@ export const scoreCases: readonly Case[] = [
     run: async (bench) => {
       const info = await bench.role();
       const sequences = bench.mixed(info);
-      const together = await bench.engine.score(sequences, { entropy: true });
-      const reversed = (await bench.engine.score([...sequences].reverse(), { entropy: true })).reverse();
+      const want = { entropy: bench.has("score.entropy") };
+      const together = await bench.engine.score(sequences, want);
+      const reversed = (await bench.engine.score([...sequences].reverse(), want)).reverse();
       for (const [i, sequence] of sequences.entries()) {
-        const [alone] = await bench.engine.score([sequence], { entropy: true });
+        const [alone] = await bench.engine.score([sequence], want);
         expect(alone.logp).toHaveLength(sequence.response.length);
         for (const other of [together[i], reversed[i]]) {
           bench.close(other.logp, alone.logp);
-          bench.close(other.entropy!, alone.entropy!);
+          bench.close(other.entropy ?? [], alone.entropy ?? []);
         }
       }
-      const again = await bench.engine.score(sequences, { entropy: true });
+      const again = await bench.engine.score(sequences, want);
       again.forEach(({ logp, entropy }, i) => {
         sameBits(logp, together[i].logp);
-        sameBits(entropy!, together[i].entropy!);
+        sameBits(entropy ?? [], together[i].entropy ?? []);
       });
     },
   },
@@ -110,8 +111,8 @@ export const scoreCases: readonly Case[] = [
     needs: ["score"],
     run: async (bench) => {
       const info = await bench.role();
-      const [none, some] = await bench.engine.score([bench.sequence(info, 3, 0), bench.sequence(info, 1, 2)], { entropy: true });
-      expect([none.logp.length, none.entropy!.length, some.logp.length]).toEqual([0, 0, 2]);
+      const [none, some] = await bench.engine.score([bench.sequence(info, 3, 0), bench.sequence(info, 1, 2)], { entropy: bench.has("score.entropy") });
+      expect([none.logp.length, none.entropy?.length ?? 0, some.logp.length]).toEqual([0, 0, 2]);
       expect(await bench.engine.score([])).toEqual([]);
     },
   },

@@ -19,6 +19,8 @@ export const capabilities = [
   "sample.truncation",
   "sample.continue",
   "sample.gumbel",
+  "sample.temperature",
+  "sample.entropy",
   "score",
   "score.top-k",
   "score.targets",
@@ -31,6 +33,8 @@ export const capabilities = [
   "score.divergence",
   "score.logit-lens",
   "score.ablate",
+  "score.temperature",
+  "score.entropy",
   "train",
   "train.entropy",
   "train.targets",
@@ -109,11 +113,14 @@ export interface Sample {
   readonly index: number;
   readonly ids: Int32Array;
   readonly sampled: Uint8Array;
-  /** Log-probs at temperature 1, untruncated. [tokens] */
+  /** Log-probs at temperature 1, untruncated. NaN where the engine lacks `sample.temperature` and tells only `logp`, which is another number. [tokens] */
   readonly rawLogp: Float64Array;
-  /** Log-probs of the distribution drawn from: temperature and truncation applied; -Infinity for a forced token that is not kept. [tokens] */
+  /**
+   * Log-probs of the distribution drawn from: temperature and truncation applied; -Infinity for a forced token that is not kept.
+   * NaN where the engine lacks `sample.temperature` and tells only `rawLogp`, which is another number. [tokens]
+   */
   readonly logp: Float64Array;
-  /** Entropy of the distribution at the request's temperature, before truncation. [tokens] */
+  /** Entropy of the distribution at the request's temperature, before truncation; NaN where the engine lacks `sample.entropy`. [tokens] */
   readonly entropy: Float64Array;
   readonly stop: StopReason;
   readonly top?: TopK;

@@ -35,6 +35,8 @@ const instead: { readonly [capability in Capability]?: string } = {
   "sample.top-k": "score the sampled tokens with topK",
   "sample.greedy": "sample at a low temperature",
   "sample.continue": "force the tokens of the prefix",
+  "score.temperature": "score at temperature 1",
+  "score.entropy": "use the log-probs of the sampled tokens",
   "score.full": "ask for topK or targets",
   "score.targets": "use the log-probs of the sampled tokens",
   "train.targets": "use the log-probs of the sampled tokens",
