@@ -71,7 +71,13 @@ export class Bench {
   async role(request: Partial<LoadRequest> = {}): Promise<ModelInfo> {
     const role = `case${++roles}`;
     const valueHead = this.has("score.values") || this.has("train.values");
-    const info = await this.engine.weights.load({ role, source: this.subject.source, trainable: this.has("train"), ...(valueHead ? { valueHead } : {}), ...request });
+    const info = await this.engine.weights.load({
+      role,
+      source: this.subject.source,
+      trainable: this.has("train"),
+      ...(valueHead ? { valueHead } : {}),
+      ...request,
+    });
     this.loaded.push(info.role);
     return info;
   }
