@@ -1,10 +1,14 @@
 /** `touchstone view`: runs as a page in the browser, live or finished, from their folders alone. */
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
+import { dirname, resolve } from "node:path";
 import type { Command } from "commander";
 import { ConfigError } from "../core/errors.js";
+import { refuseUnlessWritable } from "../core/writable.js";
 import { isLoopback, newToken } from "../view/access.js";
 import { Answers } from "../view/answers.js";
+import { archiveOf, fileOf } from "../view/archive.js";
+import { readPage } from "../view/page.js";
 import { serve } from "../view/serve.js";
 import { someText, wholeNumber } from "./flags.js";
 import { print } from "./output.js";
@@ -48,7 +52,8 @@ async function view(runs: readonly string[], flags: ViewFlags): Promise<void> {
   const paths = runs.length > 0 ? runs : existsSync("runs") ? ["runs"] : [];
   if (paths.length === 0)
     throw new ConfigError({ place: "touchstone view", cause: "no run was named and there is no folder runs here", mend: "give the folder of a run" });
-  const answers = new Answers({ paths });
+  const answers = new Answers({ paths, expected: flags.expect ? paths : [] });
+  if (flags.export !== undefined) return write(answers, flags.export);
   const { host = "127.0.0.1", port, token } = flags;
   const secret = token === true || (token === undefined && !isLoopback(host)) ? newToken() : token || undefined;
   // A view beside a run takes what the run leaves.
@@ -60,6 +65,16 @@ async function view(runs: readonly string[], flags: ViewFlags): Promise<void> {
     for (const signal of signals) process.once(signal, () => stop());
   });
   await served.close();
+}
+
+/** Writes the page in one file. */
+async function write(answers: Answers, file: string): Promise<void> {
+  const folder = dirname(resolve(file));
+  refuseUnlessWritable(folder);
+  const text = fileOf(readPage(), await archiveOf(answers));
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(file, text);
+  print(`${file}, ${(text.length / 1e6).toFixed(1)} MB`);
 }
 
 /** At the port that was asked for, or at the usual one where it is free. */

@@ -1,12 +1,25 @@
 /** What the view answers, by path: one place for its server and for a page in one file. */
-import { ArgumentError } from "../core/errors.js";
+import { ArgumentError, TouchstoneError } from "../core/errors.js";
 import { packageVersion } from "../core/version.js";
 import { runPaths } from "../train/store/reader.js";
 import { compare } from "./comparing.js";
 import { type Finding, find } from "./find.js";
 import { Rollouts } from "./rollouts.js";
 import { search } from "./search.js";
-import type { Comparison, Filter, GroupDetail, GroupWindow, Home, Overview, RunCard, SearchLine, ShownRecord, TokenSlice, VerdictKind } from "./shapes.js";
+import type {
+  ArchivedRun,
+  Comparison,
+  Filter,
+  GroupDetail,
+  GroupWindow,
+  Home,
+  Overview,
+  RunCard,
+  SearchLine,
+  ShownRecord,
+  TokenSlice,
+  VerdictKind,
+} from "./shapes.js";
 import { WatchedRun } from "./watched.js";
 
 export interface AnswersOptions {
@@ -17,19 +30,27 @@ export interface AnswersOptions {
 }
 
 export class Answers {
-  private finding: Finding = { runs: [], records: [] };
+  private finding: Finding = { runs: [], records: [], shipped: [] };
   private readonly watched = new Map<string, WatchedRun>();
   private readonly shelves = new Map<string, Rollouts>();
   private compared: { readonly asked: string; readonly comparison: Comparison } | undefined;
 
   /** Throws RunError where a path is nothing that can be shown. */
   constructor(private readonly options: AnswersOptions) {
-    this.look();
+    this.take(find(options.paths, options.expected));
   }
 
-  /** Finds runs that have come since; what is shown already stays. */
+  /** Finds runs that have come since; what is shown already stays, also where its folder has gone. */
   private look(): void {
-    this.finding = find(this.options.paths, this.options.expected);
+    try {
+      this.take(find(this.options.paths, this.options.expected));
+    } catch (error) {
+      if (!(error instanceof TouchstoneError)) throw error;
+    }
+  }
+
+  private take(finding: Finding): void {
+    this.finding = finding;
     for (const { id, name, folder, kind } of this.finding.runs) {
       if (kind === "run" && !this.watched.has(id)) this.watched.set(id, new WatchedRun(id, name, folder));
     }
@@ -39,6 +60,11 @@ export class Answers {
     return [...this.watched.values()];
   }
 
+  /** Reports that were named, without those that come with this version. */
+  get ownRecords(): readonly ShownRecord[] {
+    return this.finding.records;
+  }
+
   async home(live = true): Promise<Home> {
     this.look();
     const runs: RunCard[] = [];
@@ -46,7 +72,13 @@ export class Answers {
       await run.refresh();
       runs.push(run.card());
     }
-    const records = this.finding.records.map(({ id, paper, outcome, date, seeds }) => ({ id, paper, outcome, date, seeds: seeds.length }));
+    const records = [...this.finding.records, ...this.finding.shipped].map(({ id, paper, outcome, date, seeds }) => ({
+      id,
+      paper,
+      outcome,
+      date,
+      seeds: seeds.length,
+    }));
     const samples = this.finding.runs.filter(({ kind }) => kind === "samples").map(({ id, name }) => ({ id, name }));
     return { version: packageVersion(), runs, samples, records, live };
   }
@@ -79,6 +111,19 @@ export class Answers {
     return this.shelf(id).tokensOfAll(step, index, members);
   }
 
+  /** Steps that have rollouts, and how many groups each. Throws RunError where the index is damaged. */
+  steps(id: string): readonly { readonly step: number; readonly groups: number }[] {
+    return this.shelf(id).index().rows;
+  }
+
+  /** All of a group that a page in one file shows. */
+  async archived(id: string, step: number, index: number): Promise<ArchivedRun["groups"][number]> {
+    const detail = await this.group(id, step, index);
+    const { rows } = await this.shelf(id).window({ group: detail.number }, 1);
+    const [row] = rows;
+    return { row, detail, tokens: await this.tokensOfAll(id, step, index, detail.members.length).catch(() => []) };
+  }
+
   search(id: string, filter: Filter, signal: AbortSignal): AsyncGenerator<SearchLine> {
     const { rows } = this.shelf(id).index();
     return search({ path: runPaths(this.run(id).folder).rollouts, rows, filter, signal });
@@ -100,7 +145,7 @@ export class Answers {
   }
 
   record(id: string): ShownRecord {
-    const record = this.finding.records.find((each) => each.id === id);
+    const record = [...this.finding.records, ...this.finding.shipped].find((each) => each.id === id);
     if (record) return record;
     throw new ArgumentError({ place: `record ${id}`, cause: "there is no such record", mend: "choose one from the list" });
   }

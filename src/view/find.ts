@@ -14,7 +14,10 @@ export interface Found {
 
 export interface Finding {
   readonly runs: readonly Found[];
+  /** Records that were named. */
   readonly records: readonly ReproductionRecord[];
+  /** Those that came with this version. */
+  readonly shipped: readonly ReproductionRecord[];
 }
 
 /** Folders below one that is no run where runs are looked for: `compare` puts them at METHOD/seed-N, `reproduce` one deeper. */
@@ -49,7 +52,7 @@ export function find(paths: readonly string[], expected: readonly string[] = [])
     seen.add(id);
     runs.push({ id, name, folder, kind });
   }
-  return { runs, records: [...own, ...records()] };
+  return { runs, records: own, shipped: records().filter(({ id }) => own.every((record) => record.id !== id)) };
 }
 
 /** Of a folder of runs its name is left out: all below it would begin with it. */

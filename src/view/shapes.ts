@@ -121,6 +121,8 @@ export interface GroupWindow {
   /** First and last step that has rollouts; null: none has. */
   readonly steps: readonly [number, number] | null;
   readonly rows: readonly GroupRow[];
+  /** Groups that a page in one file leaves out. */
+  readonly without?: number;
   readonly damage?: string;
 }
 
@@ -311,7 +313,7 @@ export interface ShownRecord {
 export interface Archive {
   readonly home: Home;
   readonly runs: { readonly [id: string]: ArchivedRun };
-  /** By what was asked: runs and metric. */
+  /** By what was asked: `askedOf` of runs and metric. */
   readonly comparisons: { readonly [asked: string]: Comparison };
   readonly records: { readonly [id: string]: ShownRecord };
 }
@@ -321,4 +323,6 @@ export interface ArchivedRun {
   readonly groups: readonly { readonly row: GroupRow; readonly detail: GroupDetail; readonly tokens: readonly TokenSlice[] }[];
   /** Groups that are left out. */
   readonly left: number;
+  /** Why some of them cannot be read. */
+  readonly damage?: string;
 }

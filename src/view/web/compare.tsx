@@ -1,6 +1,7 @@
 /** Runs or methods beside each other: which runs, their curves in bands, differences with intervals, and single problems. What is chosen stands in the address. */
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { comparable, metricUnasked, unasked } from "../chosen.js";
 import type { ComparedArm, Comparison, Home } from "../shapes.js";
 import { Chart, type Range } from "./chart.js";
 import { source } from "./data.js";
@@ -18,27 +19,23 @@ interface CompareProps {
   readonly query: { readonly [name: string]: string };
 }
 
-/** Runs that are compared where none is named. */
-const mostUnasked = 40;
 /** Milliseconds between two comparisons of runs that go on: each reads them from their start. */
 const pauseMs = 10_000;
 
-const usual = ["eval.score", "reward", "entropy", "tokens_mean", "truncated", "groups_silent", "grad_norm", "gap_mean"];
-
 export function Compare({ home, query }: CompareProps): JSX.Element {
-  const all = [...home.runs.filter(({ standing }) => standing !== "fault" && standing !== "waiting"), ...home.samples];
+  const all = comparable(home);
   const named = query.runs?.split(",").filter((id) => all.some((run) => run.id === id));
-  const chosen = named ?? all.slice(0, mostUnasked).map(({ id }) => id);
-  const measured = home.samples.length > 0 || home.runs.some(({ score }) => score !== null);
-  const metric = query.metric || (measured ? "eval.score" : "reward");
+  const chosen = named ?? unasked(home);
+  const metric = query.metric || metricUnasked(home);
   const asked = chosen.join(",");
   const news = useSlowNews(chosen);
   const { value, fault, loading } = useLoad(() => (asked === "" ? Promise.resolve(undefined) : source.compare(chosen, metric)), [asked, metric, news]);
+  const metrics = useMetrics(home.runs.find(({ id }) => chosen.includes(id))?.id);
   const put = (change: Query): void => go(address(["compare"], { ...query, ...change }), true);
   return (
     <>
       <h1>Compare</h1>
-      <Picker {...{ all, chosen, metric, usual, onChange: put }} first={value?.arms ?? []} />
+      <Picker {...{ all, chosen, metric, metrics, onChange: put }} first={value?.arms ?? []} />
       {fault !== undefined && <Fault text={fault} />}
       {!value && !fault && (asked === "" ? <Waiting text="Choose runs above." /> : <Waiting text="Comparing" />)}
       {value && (
@@ -49,6 +46,12 @@ export function Compare({ home, query }: CompareProps): JSX.Element {
       )}
     </>
   );
+}
+
+/** Numbers that a run has: those of its evaluations, and of its steps but shares and clocks. */
+function useMetrics(run: string | undefined): readonly string[] {
+  const { value } = useLoad(async () => (run === undefined ? [] : Object.keys((await source.overview(run)).table.columns)), [run]);
+  return source.metrics ?? ["eval.score", ...(value ?? []).filter((name) => !/^(clock|verdict|reason)\./.test(name))];
 }
 
 /** News of runs, at most once in a while. */

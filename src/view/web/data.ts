@@ -1,5 +1,6 @@
 /** Where the page's data come from: a server, or the page's own file. */
 
+import { askedOf } from "../chosen.js";
 import { kept } from "../filter.js";
 import type { Archive, Comparison, Filter, GroupDetail, GroupWindow, Home, Overview, SearchLine, ShownRecord, TokenSlice } from "../shapes.js";
 
@@ -15,6 +16,8 @@ export interface Source {
   /** Calls back with each line; resolves at the end. */
   search(run: string, filter: Filter, on: (line: SearchLine) => void, signal: AbortSignal): Promise<void>;
   compare(runs: readonly string[], metric: string): Promise<Comparison>;
+  /** Numbers that can be compared; undefined: any. */
+  readonly metrics?: readonly string[];
   record(id: string): Promise<ShownRecord>;
   /** Calls back with runs that have changed, and with whether the server can be reached. Returns how to stop. */
   watch(on: (runs: readonly string[]) => void, reached: (is: boolean) => void): () => void;
@@ -92,6 +95,7 @@ function archived(archive: Archive): Source {
   };
   return {
     live: false,
+    metrics: [...new Set(Object.values(archive.comparisons).map(({ report }) => report.metric))],
     home: async () => archive.home,
     overview: async (id) => run(id).overview,
     groups: async (id, from, count) => {
@@ -105,9 +109,9 @@ function archived(archive: Archive): Source {
           : from.from;
       const [a, b] = [rows[0], rows.at(-1)];
       const rollouts = rows.reduce((sum, { members }) => sum + members.length, 0);
-      const { left: without } = run(id);
-      const damage = without > 0 ? { damage: `This page holds ${rows.length} groups; ${without} more are in the run's folder.` } : {};
-      return { from: first, total: rows.length, rollouts, steps: a && b ? [a.step, b.step] : null, rows: rows.slice(first, first + count), ...damage };
+      const { left: without, damage } = run(id);
+      const found = { from: first, total: rows.length, rollouts, steps: a && b ? ([a.step, b.step] as const) : null, rows: rows.slice(first, first + count) };
+      return { ...found, ...(without > 0 && { without }), ...(damage !== undefined && { damage }) };
     },
     group: async (id, step, index) => entry(id, step, index).detail,
     tokens: async (id, step, index, member) => {
@@ -135,7 +139,7 @@ function archived(archive: Archive): Source {
       on({ done: all.length, total: all.length, end: "all" });
     },
     compare: async (runs, metric) => {
-      const found = archive.comparisons[`${runs.join(",")}|${metric}`];
+      const found = archive.comparisons[askedOf(runs, metric)];
       if (found === undefined) throw left(`this comparison of ${metric}`);
       return found;
     },
@@ -148,5 +152,14 @@ function archived(archive: Archive): Source {
   };
 }
 
-const own = document.getElementById("archive");
-export const source: Source = own ? archived(JSON.parse(own.textContent ?? "") as Archive) : served;
+/** What all components ask; a page in one file unpacks its own before anything is drawn. */
+export let source: Source = served;
+
+export async function unpack(): Promise<void> {
+  const own = document.getElementById("archive");
+  if (!own) return;
+  const bytes = Uint8Array.from(atob(own.textContent ?? ""), (letter) => letter.charCodeAt(0));
+  const text = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).text();
+  source = archived(JSON.parse(text) as Archive);
+  own.remove();
+}

@@ -3,7 +3,7 @@ import { type JSX, render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Home, RunCard } from "../shapes.js";
 import { Compare } from "./compare.js";
-import { source } from "./data.js";
+import { source, unpack } from "./data.js";
 import { count, digits, percent } from "./format.js";
 import { useKeys, useLink, useLoad, useNews } from "./hooks.js";
 import { Overview } from "./overview.js";
@@ -253,4 +253,7 @@ function Help({ onClose }: { readonly onClose: () => void }): JSX.Element {
 }
 
 const root = document.getElementById("app");
-if (root) render(<App />, root);
+unpack().then(
+  () => root && render(<App />, root),
+  (error: Error) => root && render(<Fault text={`What this file holds cannot be unpacked: ${error.message}`} />, root),
+);

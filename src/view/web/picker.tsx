@@ -1,6 +1,7 @@
 /** Which runs are compared, by which number, and with what. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { type Comparable, withFirst } from "../chosen.js";
 import type { Comparison } from "../shapes.js";
 import { source } from "./data.js";
 import { plural } from "./format.js";
@@ -8,17 +9,17 @@ import type { Query } from "./route.js";
 import { Word } from "./text.js";
 
 export interface PickerProps {
-  readonly all: readonly { readonly id: string; readonly name: string }[];
+  readonly all: readonly Comparable[];
   readonly chosen: readonly string[];
   readonly metric: string;
   /** Numbers that are offered. */
-  readonly usual: readonly string[];
+  readonly metrics: readonly string[];
   /** Sides of the comparison that is shown; the first is what the others are compared with. */
   readonly first: Comparison["arms"];
   readonly onChange: (change: Query) => void;
 }
 
-export function Picker({ all, chosen, metric, usual, first, onChange }: PickerProps): JSX.Element {
+export function Picker({ all, chosen, metric, metrics, first, onChange }: PickerProps): JSX.Element {
   const [part, setPart] = useState("");
   const listed = all.filter(({ name }) => name.includes(part));
   const put = (ids: readonly string[]): void => onChange({ runs: ids.length === 0 ? "-" : ids.join(",") });
@@ -28,22 +29,25 @@ export function Picker({ all, chosen, metric, usual, first, onChange }: PickerPr
       <div class="toolbar">
         <label>
           Number
-          <input list="metrics" value={metric} onChange={(event) => onChange({ metric: event.currentTarget.value.trim() })} />
-          <datalist id="metrics">
-            {usual.map((name) => (
-              <option key={name} value={name} />
+          <select value={metric} onChange={(event) => onChange({ metric: event.currentTarget.value })}>
+            {[...new Set([metric, ...metrics])].map((name) => (
+              <option key={name}>{name}</option>
             ))}
-          </datalist>
+          </select>
         </label>
         {first.length > 1 && (
           <label>
             compared with
             <select
               value={base}
-              onChange={(event) => {
-                const side = first.find(({ label }) => label === event.currentTarget.value)?.runs ?? [];
-                put([...side, ...chosen.filter((id) => !side.includes(id))]);
-              }}
+              onChange={(event) =>
+                put(
+                  withFirst(
+                    first.find(({ label }) => label === event.currentTarget.value),
+                    chosen,
+                  ),
+                )
+              }
             >
               {first.map(({ label }) => (
                 <option key={label}>{label}</option>

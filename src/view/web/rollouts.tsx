@@ -101,6 +101,7 @@ export function Rollouts({ id, query }: RolloutsProps): JSX.Element {
         <p class="muted tally" role="status">
           {filtering ? found.text : `${plural(extent.total, "group")}, ${plural(extent.rollouts, "rollout")}`}
         </p>
+        {extent.without !== undefined && <p class="muted tally">This file leaves out {plural(extent.without, "further group")}.</p>}
         {extent.damage && <Fault text={extent.damage} />}
         {found.fault && filtering && <Fault text={found.fault} />}
         {filtering ? (
