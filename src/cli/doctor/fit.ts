@@ -1,6 +1,5 @@
 /** Which sizes of models have room here: the engine's own estimates for a few known shapes. */
-import type { DecoderConfig } from "../../engine/onnx/config.js";
-import { parseModelConfig } from "../../engine/onnx/config.js";
+import { type DecoderConfig, parseModelConfig } from "../../engine/onnx/config.js";
 import { estimateMemory } from "../../engine/onnx/memory.js";
 import { parameterCount } from "../../engine/onnx/params.js";
 
@@ -39,23 +38,14 @@ export interface Fit {
 export function fits(): Fit[] {
   return shapes.map(([model, dimensions]) => {
     const config = configOf(dimensions);
-    const full = estimateMemory(config, fitWork.train);
     return {
       model,
       parameters: parameterCount(config),
-      full: full.total,
-      lora: full.total - (full.parts.gradients ?? 0) - (full.parts.moments ?? 0) + adapterBytes(config),
+      full: estimateMemory(config, fitWork.train).total,
+      lora: estimateMemory(config, fitWork.train, { adapter: { rank: fitWork.rank, targets: "all-linear" } }).total,
       sample: estimateMemory(config, fitWork.sample).total,
     };
   });
-}
-
-/** Weights, gradients and two moments of adapters A [rank, in] and B [out, rank] on every product of the layers, in float32. */
-function adapterBytes({ layers, width, mlp, heads, kvHeads, headDim }: DecoderConfig): number {
-  const q = heads * headDim;
-  const kv = kvHeads * headDim;
-  const sides = [width + q, width + kv, width + kv, q + width, width + mlp, width + mlp, mlp + width];
-  return 4 * 4 * layers * fitWork.rank * sides.reduce((a, b) => a + b);
 }
 
 function configOf([layers, width, heads, kvHeads, mlp, vocabulary, tied]: Dimensions): DecoderConfig {

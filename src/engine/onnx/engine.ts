@@ -106,22 +106,25 @@ export class OnnxEngine implements Replica {
     options.signal?.throwIfAborted();
     checkSample(this.info, requests, this.lookup);
     // Rows of one graph have the same weights and the same number of listed tokens.
-    const parts: { model: Model; identity: string; topK: number; release: () => void; requests: { index: number; request: SampleRequest }[] }[] = [];
+    const parts: { model: Model; identity: string; topK: number; rows: number; release: () => void; requests: { index: number; request: SampleRequest }[] }[] =
+      [];
     requests.forEach((request, index) => {
       const { role, weighted } = this.weights.resolve(request.weights, `sample request ${index}`);
       const length = evenLength(request.context.ids.length + request.maxTokens);
       const restricted = request.truncation !== undefined;
-      this.weights.refuseUnlessFits(role, { kind: "sample", sequences: Math.min(this.options.maxRows, requests.length), length, restricted });
+      const rows = this.weights.rowsFor(role, { kind: "sample", sequences: Math.min(this.options.maxRows, requests.length), length, restricted });
       const { topK = 0, weights } = request;
       const model = modelOf(weighted, weights.scale);
       const own = { index, request };
       const part = parts.find((each) => each.model === model && each.topK === topK);
-      if (part) part.requests.push(own);
-      else parts.push({ model, identity: identityAt(weighted, weights.scale), topK, release: hold(weighted), requests: [own] });
+      if (part) {
+        part.requests.push(own);
+        part.rows = Math.min(part.rows, rows);
+      } else parts.push({ model, identity: identityAt(weighted, weights.scale), topK, rows, release: hold(weighted), requests: [own] });
     });
     try {
-      for (const { model, identity, requests: own } of parts) {
-        yield* this.timed(new Sampler(this.sessions, model, identity, this.options.maxRows, this.counts).run(own, options));
+      for (const { model, identity, rows, requests: own } of parts) {
+        yield* this.timed(new Sampler(this.sessions, model, identity, rows, this.counts).run(own, options));
       }
     } finally {
       for (const { release } of parts) release();

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { MemoryError } from "../../core/errors.js";
 import { parseModelConfig } from "./config.js";
-import { availableMemory, estimateMemory, refuseUnlessFits } from "./memory.js";
+import { availableMemory, estimateMemory, refuseUnlessFits, rowsThatFit } from "./memory.js";
 
 const config = parseModelConfig(
   {
@@ -115,5 +115,43 @@ describe("availableMemory", () => {
     expect(availableMemory()).toBeGreaterThan(0);
     expect(availableMemory()).toBeLessThanOrEqual(totalmem());
     expect(availableMemory(join(root, "nowhere"))).toBeLessThanOrEqual(Math.max(freemem() * 1.5, totalmem()));
+  });
+});
+
+describe("an adapter", () => {
+  // Of rank 16 on all products of a layer: 16 (in + out) numbers each.
+  const rank = 16;
+  const adapter = 4 * 30 * rank * (2 * (576 + 576) + 2 * (576 + 192) + 3 * (576 + 1536));
+
+  it("alone has gradient and moments, and the table none", () => {
+    const work = { ...train, activations: "recompute" } as const;
+    const [full, lora] = [estimateMemory(config, work), estimateMemory(config, work, { adapter: { rank, targets: "all-linear" } })];
+    expect(lora.parts).toMatchObject({ weights: model, adapter, gradients: adapter, moments: 2 * adapter });
+    expect(full.parts.head - lora.parts.head).toBe(4 * 49152 * 576);
+    const held = { adapter: { rank, targets: "all-linear" as const }, adapterCopies: 2 };
+    expect(estimateMemory(config, { kind: "load" }, held).parts.adapter).toBe(3 * adapter);
+  });
+
+  it("is what is told where full training does not fit and it does", () => {
+    const work = { ...train, activations: "recompute" } as const;
+    const estimate = estimateMemory(config, work);
+    const lora = estimateMemory(config, work, { adapter: { rank, targets: ["q_proj"] } });
+    const alternatives = () => [
+      { what: "--lora 16", estimate: lora },
+      { what: "nothing", estimate },
+    ];
+    expect(() => refuseUnlessFits(estimate, lora.total, "this run", alternatives)).toThrow(/are available; take --lora 16, which needs about 1\.\d\d GB$/);
+    expect(() => refuseUnlessFits(estimate, 1e9, "this run", alternatives)).toThrow(/; take a smaller model/);
+  });
+});
+
+describe("rowsThatFit", () => {
+  it("are all, or half as many until they fit, and never less than a step decodes", () => {
+    const work = { kind: "sample", sequences: 256, length: 1000 } as const;
+    const total = (sequences: number) => estimateMemory(config, { ...work, sequences }).total;
+    expect(rowsThatFit(config, work, {}, total(256))).toBe(256);
+    expect(rowsThatFit(config, work, {}, total(256) - 1)).toBe(128);
+    expect(rowsThatFit(config, work, {}, total(16) + 1)).toBe(16);
+    expect(rowsThatFit(config, work, {}, 0)).toBe(2);
   });
 });

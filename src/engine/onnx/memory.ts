@@ -3,6 +3,8 @@ import { existsSync, readFileSync } from "node:fs";
 import { freemem } from "node:os";
 import { join } from "node:path";
 import { MemoryError } from "../../core/errors.js";
+import type { AdapterOptions } from "../contract.js";
+import { adapterCount } from "./adapter.js";
 import type { DecoderConfig } from "./config.js";
 import { parameterCount } from "./params.js";
 
@@ -24,8 +26,12 @@ export type Work =
 
 export interface MemoryPlan {
   readonly valueHead?: boolean;
+  /** An adapter on the weights, which alone learns. */
+  readonly adapter?: Pick<AdapterOptions, "rank" | "targets">;
   /** Further copies of the weights: snapshots, frozen copies of the role. Default 0. */
   readonly copies?: number;
+  /** Further copies of the adapter. Default 0. */
+  readonly adapterCopies?: number;
   /** Rows of the head computed at a time. Default: as many as have 100 MB of logits. */
   readonly headRows?: number;
 }
@@ -48,9 +54,12 @@ export function estimateMemory(config: DecoderConfig, work: Work, plan: MemoryPl
   const { layers, width, mlp, vocabulary, heads, kvHeads, headDim } = config;
   const number = 4;
   const model = number * parameterCount(config, plan.valueHead);
+  const { adapter } = plan;
+  const learning = adapter ? number * adapterCount(config, adapter) : model;
   const q = heads * headDim;
   const kv = kvHeads * headDim;
   const parts: { [what: string]: number } = { process: processBytes, weights: model };
+  if (adapter) parts.adapter = (1 + (plan.adapterCopies ?? 0)) * learning;
   if (plan.copies) parts.copies = plan.copies * model;
 
   /** What one layer computes from one token of a row: norms and residuals, q k v twice (before and after rotation), gate, up, their product; scores and softmax. */
@@ -72,32 +81,50 @@ export function estimateMemory(config: DecoderConfig, work: Work, plan: MemoryPl
     parts.head = headChunk(work.slots, 3);
   }
   if (work.kind === "train") {
-    parts.gradients = model;
-    parts.moments = (work.moments ?? 2) * model;
+    parts.gradients = learning;
+    parts.moments = (work.moments ?? 2) * learning;
     parts["layer inputs"] = number * work.slots * width * (layers + 1);
     if (work.activations === "keep") parts.activations = number * work.slots * layers * (2 * q + 2 * kv + width + 2 * mlp);
     // Forward again and a derivative of each array; and the fresh gradients of one layer before they are added.
-    const layerWeights = number * ((2 * q + 2 * kv) * width + 3 * width * mlp);
+    const layerWeights = adapter ? learning / layers : number * ((2 * q + 2 * kv) * width + 3 * width * mlp);
     parts.layer = 2 * work.slots * layerForward(work.length) + layerWeights;
     // The gradient of the table comes out as a new array while the sum so far is read.
-    parts.head = headChunk(work.slots, 5) + number * vocabulary * width;
+    parts.head = headChunk(work.slots, 5) + (adapter ? 0 : number * vocabulary * width);
   }
   return { parts, total: Object.values(parts).reduce((sum, bytes) => sum + bytes, 0) };
 }
 
-/** Throws a MemoryError with the figures when the estimate exceeds what is available; `what` names the work. */
-export function refuseUnlessFits(estimate: MemoryEstimate, available: number, what: string): void {
+/** Another way to do the work, in words that follow "take", and what it needs. */
+export interface Alternative {
+  readonly what: string;
+  readonly estimate: MemoryEstimate;
+}
+
+/** Throws a MemoryError with the figures when the estimate exceeds what is available; `what` names the work. Of the alternatives those that fit are told. */
+export function refuseUnlessFits(estimate: MemoryEstimate, available: number, what: string, alternatives: () => readonly Alternative[] = () => []): void {
   if (estimate.total <= available) return;
+  const fitting = alternatives().filter(({ estimate: { total } }) => total <= available);
+  const would = fitting.map((each) => `${each.what}, which needs about ${gigabytes(each.estimate.total)}`).join("; or ");
   const parts = Object.entries(estimate.parts).sort(([, a], [, b]) => b - a);
   throw new MemoryError({
     place: what,
     cause: `it needs about ${gigabytes(estimate.total)} (${parts.map(([name, bytes]) => `${name} ${gigabytes(bytes)}`).join(", ")}) and ${gigabytes(available)} are available`,
-    mend: "take a smaller model, fewer or shorter sequences at a time, or a machine with more memory",
+    mend: fitting.length > 0 ? `take ${would}` : "take a smaller model, fewer or shorter sequences at a time, or a machine with more memory",
     data: { needed: estimate.total, available, parts: { ...estimate.parts } },
   });
 }
 
 const gigabytes = (bytes: number): string => `${(bytes / 1e9).toFixed(bytes < 1e9 ? 3 : 2)} GB`;
+
+/** The most sequences, up to `sequences`, that can be sampled together in what is available; at least the two that a step decodes. */
+export function rowsThatFit(config: DecoderConfig, work: Extract<Work, { kind: "sample" }>, plan: MemoryPlan, available: number): number {
+  let rows = work.sequences;
+  while (rows > leastRows && estimateMemory(config, { ...work, sequences: rows }, plan).total > available) rows = Math.max(leastRows, Math.floor(rows / 2));
+  return rows;
+}
+
+/** A lone row is decoded beside an empty one. */
+const leastRows = 2;
 
 /** Bytes that this process can still get: what the system has free, or less where a control group (v1 or v2) limits it. `root` stands for `/` in tests. */
 export function availableMemory(root = "/"): number {

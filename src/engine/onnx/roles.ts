@@ -11,7 +11,7 @@ import { AdapterStore } from "./adapter.js";
 import type { DecoderConfig } from "./config.js";
 import { saveFolder } from "./folder-save.js";
 import { Gradients } from "./gradients.js";
-import { availableMemory, estimateMemory, refuseUnlessFits, type Work } from "./memory.js";
+import { availableMemory, estimateMemory, type MemoryPlan, refuseUnlessFits, rowsThatFit, type Work } from "./memory.js";
 import type { Orthogonalise } from "./muon.js";
 import { Optimizer } from "./optimizer.js";
 import { ParameterStore, type WeightArrays } from "./params.js";
@@ -73,11 +73,20 @@ export class Roles implements Weights {
   refuseUnlessFits(role: Role, work: Work): void {
     const key = JSON.stringify(work);
     if (role.fits.has(key)) return;
-    const { parts } = estimateMemory(role.model, work);
-    const { process, weights, ...more } = parts;
+    const { parts } = estimateMemory(role.model, work, planOf(role));
+    const { process, weights, adapter, ...more } = parts;
     const total = Object.values(more).reduce((sum, bytes) => sum + bytes, 0);
     refuseUnlessFits({ parts: more, total }, availableMemory(), `${work.kind} with role ${role.name}`);
     role.fits.add(key);
+  }
+
+  /** How many of the sequences of a sampling call are decoded together: fewer than asked for where those would not fit, which changes no bit of them. */
+  rowsFor(role: Role, work: Extract<Work, { kind: "sample" }>): number {
+    if (role.fits.has(JSON.stringify(work))) return work.sequences;
+    const { process, weights, adapter = 0 } = estimateMemory(role.model, { kind: "load" }, planOf(role)).parts;
+    const rows = rowsThatFit(role.model, work, planOf(role), availableMemory() + process + weights + adapter);
+    this.refuseUnlessFits(role, { ...work, sequences: rows });
+    return rows;
   }
 
   /** Where backward passes into a role leave their gradients. */
@@ -285,6 +294,8 @@ export class Roles implements Weights {
     return false;
   }
 }
+
+const planOf = ({ current: { adapter } }: Role): MemoryPlan => (adapter ? { adapter: adapter.options } : {});
 
 const learningTensors = ({ info }: Role): ModelInfo["tensors"] => info.adapter?.tensors ?? info.tensors;
 
