@@ -52,6 +52,7 @@ export interface TrainFlags extends ChatFlags, StopFlags {
   readonly set?: readonly string[];
   readonly resume?: string;
   readonly dryRun?: true;
+  readonly view?: true;
   readonly json?: true;
 }
 

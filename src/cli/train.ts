@@ -10,11 +10,13 @@ import { colours, print } from "./output.js";
 import { showDryRun } from "./train-dry-run.js";
 import { fileConfig, type TrainFlags, trainOptions, writtenConfig } from "./train-flags.js";
 import { checkWritten, placed, placesOf } from "./train-places.js";
-import { interruptedCode, percent, Watch } from "./watch.js";
+import { type BesideRun, viewBeside } from "./view-process.js";
+import { interruptedCode, percent, signals, Watch } from "./watch.js";
 
 export function define(command: Command): void {
   command.usage("[CONFIG] [options]").argument("[config]", "options from a .yaml, .json or .ts file; the same as --config");
   trainOptions(command)
+    .option("--view", "show the run in the browser while it trains, in a process of its own (touchstone view)")
     .addHelpText(
       "after",
       `
@@ -25,6 +27,7 @@ Examples:
   $ touchstone train --model starter --task chain --steps 100 --lr 1e-4 --eval-every 25 --out runs/first
   $ touchstone train --model my-model --data train.jsonl --prompt-column question --verifier number --eval-share 0.1 --out runs/mine
   $ touchstone train run.yaml --set method.options.clip_high=0.28 --dry-run
+  $ touchstone train run.yaml --view
   $ touchstone train --resume runs/first`,
     )
     .action((config: string | undefined, flags: TrainFlags) => run(withConfig(config, flags)));
@@ -42,11 +45,26 @@ async function run(flags: TrainFlags): Promise<void> {
   const placeOf = placesOf(flags, file);
   const written = flags.resume === undefined ? await writtenConfig(flags, file) : undefined;
   if (written) checkWritten(written, placeOf);
+  const folder = flags.resume ?? (written?.out as string | undefined);
+  const beside = flags.view && !flags.dryRun && folder !== undefined ? await viewBeside(folder) : undefined;
   try {
     await follow(flags, written as TrainOptions | undefined);
+    if (beside && process.stdout.isTTY && !flags.json) await stay(beside);
   } catch (error) {
-    throw resumable(placed(error, placeOf), flags.resume ?? (written?.out as string | undefined));
+    throw resumable(placed(error, placeOf), folder);
+  } finally {
+    beside?.end();
   }
+}
+
+/** Whoever sits before a terminal looks at the run when it is done. */
+async function stay({ address, ended }: BesideRun): Promise<void> {
+  if (address === undefined) return;
+  process.stderr.write(`The view stays at ${address} until Ctrl-C.\n`);
+  const asked = new Promise<void>((stop) => {
+    for (const signal of signals) process.once(signal, () => stop());
+  });
+  await Promise.race([ended, asked]);
 }
 
 /** An engine that was lost takes nothing with it but the steps since the last checkpoint: the error says how to go on. */
@@ -86,7 +104,7 @@ async function follow(flags: TrainFlags, config: TrainOptions | undefined): Prom
 
 /** A resumed run goes on as it began: its options are in its folder. */
 function refuseBeside(flags: TrainFlags): void {
-  const other = Object.keys(flags).find((name) => name !== "resume" && name !== "json");
+  const other = Object.keys(flags).find((name) => !["resume", "json", "view"].includes(name));
   if (other === undefined) return;
   const flag = `--${other.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   throw new ConfigError({ place: `option ${flag}`, cause: "a resumed run keeps the options that it began with", mend: `leave it out beside --resume` });

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { dirname, resolve } from "node:path";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { ConfigError } from "../core/errors.js";
 import { refuseUnlessWritable } from "../core/writable.js";
 import { isLoopback, newToken } from "../view/access.js";
@@ -19,7 +19,7 @@ interface ViewFlags {
   readonly host?: string;
   readonly token?: string | true;
   readonly export?: string;
-  readonly expect?: true;
+  readonly beside?: true;
 }
 
 /** Where a run of the same name is looked for again; another program that has it makes the view take any. */
@@ -33,6 +33,7 @@ export function define(command: Command): void {
     .option("--host <address>", "address to listen at; another than 127.0.0.1 lets others in, who need the token", someText("--host"))
     .option("--token [text]", "ask for a token; without a text one is made (default with --host)")
     .option("--export <file>", "write one HTML file that shows the same without a server, and end", someText("--export"))
+    .addOption(new Option("--beside", "of train --view: the run is to come, and the view ends with its stdin").hideHelp())
     .addHelpText(
       "after",
       `
@@ -52,7 +53,7 @@ async function view(runs: readonly string[], flags: ViewFlags): Promise<void> {
   const paths = runs.length > 0 ? runs : existsSync("runs") ? ["runs"] : [];
   if (paths.length === 0)
     throw new ConfigError({ place: "touchstone view", cause: "no run was named and there is no folder runs here", mend: "give the folder of a run" });
-  const answers = new Answers({ paths, expected: flags.expect ? paths : [] });
+  const answers = new Answers({ paths, expected: flags.beside ? paths : [] });
   if (flags.export !== undefined) return write(answers, flags.export);
   const { host = "127.0.0.1", port, token } = flags;
   const secret = token === true || (token === undefined && !isLoopback(host)) ? newToken() : token || undefined;
@@ -60,9 +61,10 @@ async function view(runs: readonly string[], flags: ViewFlags): Promise<void> {
   setPriority(constants.priority.PRIORITY_LOW);
   const served = await serveAt(port, { answers, host, ...(secret !== undefined && { token: secret }) });
   print(served.address);
-  process.stderr.write("The view is at this address until Ctrl-C.\n");
+  if (!flags.beside) process.stderr.write("The view is at this address until Ctrl-C.\n");
   await new Promise<void>((stop) => {
     for (const signal of signals) process.once(signal, () => stop());
+    if (flags.beside) process.stdin.resume().once("end", stop).once("error", stop);
   });
   await served.close();
 }

@@ -54,34 +54,45 @@ export async function compare(compared: readonly Compared[], metric: string): Pr
     arms.map(({ label, runs }): Arm => ({ label, runs })),
     { metric },
   );
-  const problems = await problemsOf(arms);
-  if (typeof problems === "string") missing.push(problems);
+  const { problems, why } = await problemsOf(arms);
+  if (why !== undefined) missing.push(why);
   return {
     report,
     arms: arms.map(({ label, members }) => ({ label, runs: members.map(({ found }) => found.id) })),
-    problems: typeof problems === "string" ? [] : problems,
+    problems,
     missing,
   };
 }
 
-async function problemsOf(
-  arms: readonly { readonly members: readonly Compared[]; readonly runs: readonly ComparedRun[] }[],
-): Promise<ComparedProblem[] | string> {
-  const all = arms.flatMap(({ runs }) => runs.map(({ problems }) => problems));
-  if (all.some((problems) => problems === undefined))
-    return "problems cannot be compared one by one: not every run has their scores (they are of evaluations alone)";
-  const sets = new Set(all.map((problems) => problems?.set));
-  if (sets.size !== 1) return "problems cannot be compared one by one: the runs were measured on different ones";
-  const names = await namesOf(arms.flatMap(({ members }) => members));
-  const [first] = all;
-  return (first?.scores ?? []).map((_, place) => ({
+interface Side {
+  readonly members: readonly Compared[];
+  readonly runs: readonly ComparedRun[];
+}
+
+/** Problem by problem, of the sides that were measured on the same ones as most; in words, why there is none, or that some are left out. */
+async function problemsOf(arms: readonly Side[]): Promise<{ readonly problems: readonly ComparedProblem[]; readonly why?: string }> {
+  const setOf = ({ runs }: Side): string | undefined => {
+    const sets = new Set(runs.map(({ problems }) => problems?.set));
+    return sets.size === 1 ? [...sets][0] : undefined;
+  };
+  const sets = arms.map(setOf);
+  const tally = new Map<string, number>();
+  for (const set of sets) if (set !== undefined) tally.set(set, (tally.get(set) ?? 0) + 1);
+  const [common] = [...tally].sort(([, a], [, b]) => b - a);
+  if (common === undefined) return { problems: [], why: "problems cannot be compared one by one: no side has their scores (they are of evaluations alone)" };
+  const [set, count] = common;
+  if (count < 2) return { problems: [], why: "problems cannot be compared one by one: the sides were measured on different ones" };
+  const alike = arms.filter((_, i) => sets[i] === set);
+  const names = await namesOf(alike.flatMap(({ members }) => members));
+  const problems = (alike[0].runs[0].problems?.scores ?? []).map((_, place) => ({
     key: names[place]?.key ?? `problem ${place + 1}`,
     text: names[place]?.text ?? "",
-    scores: arms.map(({ runs }) => {
-      const scores = runs.flatMap(({ problems }) => problems?.scores[place] ?? []);
+    scores: arms.map((arm) => {
+      const scores = alike.includes(arm) ? arm.runs.flatMap(({ problems: of }) => of?.scores[place] ?? []) : [];
       return scores.length === 0 ? null : scores.reduce((a, b) => a + b, 0) / scores.length;
     }),
   }));
+  return { problems, ...(count < arms.length && { why: "single problems are of the sides that were measured on the same ones" }) };
 }
 
 /** What the problems are: of the first run or folder of samples that kept it. */

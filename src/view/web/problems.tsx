@@ -27,16 +27,13 @@ function sideOf(a: number | null, b: number | null): Side | undefined {
   return b >= solvedFrom ? "gained" : "neither";
 }
 
-export function Problems({ of: { arms, problems }, query, onChange }: ProblemsProps): JSX.Element | null {
+export function Problems({ of: { arms: all, problems }, query, onChange }: ProblemsProps): JSX.Element | null {
   const [part, setPart] = useState("");
   const [limit, setLimit] = useState(shown);
-  if (problems.length === 0 || arms.length < 2) return null;
-  const place = (name: string | undefined, otherwise: number): number => {
-    const found = arms.findIndex(({ label }) => label === name);
-    return found < 0 ? otherwise : found;
-  };
-  const [a, b] = [place(query.a, 0), place(query.b, arms.length > 1 ? 1 : 0)];
-  const [before, after] = [arms[a].label, arms[b].label];
+  const arms = all.map(({ label }, place) => ({ label, place })).filter(({ place }) => problems.some(({ scores }) => scores[place] !== null));
+  if (arms.length < 2) return null;
+  const { place: a, label: before } = arms.find(({ label }) => label === query.a) ?? arms[0];
+  const { place: b, label: after } = arms.find(({ label }) => label === query.b) ?? arms.find(({ place }) => place !== a) ?? arms[1];
   const side = sides.find((each) => each === query.side) ?? "gained";
   const of = (problem: ComparedProblem): Side | undefined => sideOf(problem.scores[a], problem.scores[b]);
   const tally = new Map(sides.map((each) => [each, problems.filter((problem) => of(problem) === each).length]));
