@@ -1,6 +1,7 @@
 /** A server that rewards batches: a POST with JSON, JSON back. */
-import type { Json } from "../../core/json.js";
+import { Http } from "../../core/http.js";
 import { readJson } from "../../core/json-text.js";
+import { CallFault, Patient } from "../../core/patient.js";
 import { BatchFault, resultsOf, type Transport } from "./batch.js";
 
 export interface ServerOptions {
@@ -12,65 +13,29 @@ export interface ServerOptions {
   readonly retries: number;
 }
 
-const firstPauseMs = 200;
-const longestPauseMs = 5000;
-
-/** A transport to a server. */
-export function serverTransport({ url, headers, lanes, deadlineMs, retries }: ServerOptions): Transport {
-  const post = async (body: string, count: number): Promise<readonly Json[]> => {
-    let status: number;
-    let text: string;
-    try {
-      const response = await fetch(url, {
-        method: "POST",
-        headers: { "content-type": "application/json", ...headers },
-        body,
-        signal: AbortSignal.timeout(deadlineMs),
-      });
-      status = response.status;
-      text = await response.text();
-    } catch (error) {
-      if (error instanceof Error && error.name === "TimeoutError") throw new BatchFault("timeout", `${url}: no answer within ${deadlineMs} ms`, false);
-      const cause = error instanceof Error ? ((error.cause as NodeJS.ErrnoException | undefined)?.code ?? error.message) : String(error);
-      throw new BatchFault("unreachable", `${url}: ${cause}`, false);
-    }
-    if (status < 200 || status > 299) throw new Refused(status, `${url}: status ${status}${said(text)}`);
-    const { value, fault } = readJson(text);
-    if (fault !== undefined) throw new BatchFault("malformed", `${url}: its answer is not JSON (${fault.cause})`, false);
-    return resultsOf(value, count, url);
-  };
+/** A transport to a server. Throws ConfigError, naming `place`, for an address that is none. */
+export function serverTransport({ url, headers, lanes, deadlineMs, retries }: ServerOptions, place: string): Transport {
+  const http = new Http(url, { headers, place });
+  const calls = new Patient(http, { concurrency: lanes, deadlineMs, retries }, url);
   return {
     lanes,
     async send(items) {
-      const body = JSON.stringify({ items });
-      for (let attempt = 0; ; attempt++) {
-        try {
-          return await post(body, items.length);
-        } catch (error) {
-          if (attempt >= retries || !passing(error)) throw error;
-          await new Promise((resolve) => setTimeout(resolve, Math.min(longestPauseMs, firstPauseMs * 2 ** attempt)));
-        }
+      try {
+        return await calls.call({ method: "POST", path: "", body: JSON.stringify({ items }) }, ({ body }) => {
+          const { value, fault } = readJson(body.toString("utf8"));
+          if (fault !== undefined) throw new BatchFault("malformed", `${url}: its answer is not JSON (${fault.cause})`, false);
+          return resultsOf(value, items.length, url);
+        });
+      } catch (error) {
+        if (error instanceof CallFault) throw batchFault(error);
+        throw error;
       }
     },
-    close: async () => undefined,
+    close: async () => http.close(),
   };
 }
 
-class Refused extends BatchFault {
-  constructor(
-    readonly status: number,
-    message: string,
-  ) {
-    super("failed", message, false);
-  }
-}
-
-function passing(error: unknown): boolean {
-  if (error instanceof Refused) return error.status >= 500 || error.status === 408 || error.status === 429;
-  return error instanceof BatchFault && (error.reason === "unreachable" || error.reason === "timeout");
-}
-
-function said(text: string): string {
-  const line = text.trim().split("\n")[0] ?? "";
-  return line === "" ? "" : ` (${line.slice(0, 200)})`;
+/** The fault of a call as that of the batch that was sent by it. */
+export function batchFault({ reason, message }: CallFault): BatchFault {
+  return new BatchFault(reason === "refused" || reason === "limited" ? "failed" : reason, message, false);
 }

@@ -121,7 +121,6 @@ function fromPython(name: string, options: Json, place: string): Verifier {
 }
 
 function fromServer(url: string, options: Json, place: string): Verifier {
-  if (!URL.canParse(url)) throw new ConfigError({ place, cause: `${JSON.stringify(url)} is no address`, mend: "write http://HOST:PORT/PATH" });
   const { range, batch, deadline_ms, headers, token_env, concurrency, retries } = parseOptions(serverOptions, options, place);
   const token = token_env === undefined ? undefined : process.env[token_env];
   if (token_env !== undefined && !token) {
@@ -135,13 +134,16 @@ function fromServer(url: string, options: Json, place: string): Verifier {
     name: "server",
     version: "1",
     options: { url, range },
-    transport: serverTransport({
-      url,
-      headers: { ...headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) },
-      lanes: concurrency,
-      deadlineMs: deadline_ms,
-      retries,
-    }),
+    transport: serverTransport(
+      {
+        url,
+        headers: { ...headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) },
+        lanes: concurrency,
+        deadlineMs: deadline_ms,
+        retries,
+      },
+      place,
+    ),
     range,
     batch,
   });
