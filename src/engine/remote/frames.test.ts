@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { EngineError } from "../../core/errors.js";
 import { Stream } from "../../core/random.js";
-import { encodeFrame, FrameDecoder } from "./frames.js";
+import { encodeFrame, FrameDecoder, protocolVersion } from "./frames.js";
 
 const place = "engine at test";
 const bytesOf = (...messages: unknown[]): Buffer => Buffer.concat(messages.flatMap((message) => encodeFrame(message)));
@@ -89,7 +89,7 @@ describe("a damaged stream", () => {
 
   it.each([
     ["another protocol", Buffer.from("HTTP/1.1 400 Bad Request\r\n\r\n"), "not a Touchstone frame"],
-    ["another version", changed(4, 9), "speaks version 9 of the engine protocol and this side version 1"],
+    ["another version", changed(4, 9), `speaks version 9 of the engine protocol and this side version ${protocolVersion}`],
     ["an end within a frame", good.subarray(0, good.length - 3), "ended within a frame"],
     ["an end within the greeting", good.subarray(0, 5), "ended within a frame (5 of 8 bytes of its greeting)"],
     ["a header that is no JSON", changed(24, 33), "header is not JSON"],
