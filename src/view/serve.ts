@@ -1,9 +1,10 @@
 /** The view's server: the page, what it asks for, and news of runs that go on. Reads run folders and writes nothing. */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
-import { ConfigError, TouchstoneError } from "../core/errors.js";
-import { type Access, isLoopback, judge } from "./access.js";
+import { addressText, listenAt, refuseOpen } from "../core/access.js";
+import { TouchstoneError } from "../core/errors.js";
+import { type Access, judge } from "./access.js";
 import { type Answers, answer, filterOf } from "./answers.js";
 import { News } from "./news.js";
 import { type Page, readPage } from "./page.js";
@@ -54,40 +55,23 @@ const packed = 16_384;
 /** Starts it. Throws ConfigError for an address that is in use, or open to others without a token. */
 export async function serve(options: ServeOptions): Promise<Served> {
   const { answers, port, host = "127.0.0.1", token } = options;
-  if (!isLoopback(host) && token === undefined) {
-    throw new ConfigError({
-      place: "option --host",
-      cause: `others can reach ${host}, and no token keeps them out`,
-      mend: "give --token too, or leave --host out",
-    });
-  }
+  refuseOpen(host, token);
   const page = readPage(options.page);
-  const news = new News(() => answers.runs, options.everyMs);
+  const news = new News(() => answers.runs(), options.everyMs);
   const access: Access = token === undefined ? {} : { token };
   const server = createServer((request, response) => {
     respond({ answers, page, news, access }, request, response).catch((error: unknown) => fail(response, error));
   });
-  await listen(server, port, host);
+  await listenAt(server, port, host, "the view");
   const { port: bound } = server.address() as AddressInfo;
-  const name = host.includes(":") ? `[${host}]` : host;
   return {
-    address: `http://${name}:${bound}/${token === undefined ? "" : `?token=${token}`}`,
+    address: `${addressText(host, bound)}/${token === undefined ? "" : `?token=${token}`}`,
     close: async () => {
       news.close();
       server.closeAllConnections();
       await new Promise<void>((done) => server.close(() => done()));
     },
   };
-}
-
-function listen(server: Server, port: number, host: string): Promise<void> {
-  return new Promise((done, fail) => {
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      const mend = error.code === "EADDRINUSE" ? "give another with --port, or leave it out" : "give an address of this machine";
-      fail(new ConfigError({ place: `${host}:${port}`, cause: `the view cannot listen there (${error.code})`, mend }, { cause: error }));
-    });
-    server.listen(port, host, () => done());
-  });
 }
 
 interface Parts {

@@ -1,5 +1,5 @@
-import { createHash, timingSafeEqual } from "node:crypto";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { isLoopback, sameSecret } from "../../core/access.js";
 import { ConfigError, EngineError, errorToJson } from "../../core/errors.js";
 import type { Engine, Forward, SampleRequest } from "../contract.js";
 import { dispatch } from "./dispatch.js";
@@ -27,12 +27,11 @@ export interface EngineServer {
 /** Until a client has shown its token it gets no more memory than this. */
 const helloLimit = 65536;
 const beatMs = 1000;
-const loopback = new Set(["127.0.0.1", "::1", "localhost"]);
 
 /** Serves an engine over a socket to any number of clients, each with any number of calls in flight. */
 export async function serveEngine(options: ServeOptions): Promise<EngineServer> {
   const { listen } = options;
-  if ("host" in listen && !loopback.has(listen.host) && !options.token) {
+  if ("host" in listen && !isLoopback(listen.host) && !options.token) {
     throw new ConfigError({
       place: `engine address ${describeAddress(listen)}`,
       cause: "other machines can reach it and no token is set",
@@ -215,10 +214,4 @@ class Client {
     }
     this.handles.clear();
   }
-}
-
-/** Compares in a time that does not depend on where the texts differ. */
-function sameSecret(a: string, b: string): boolean {
-  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
-  return timingSafeEqual(digest(a), digest(b));
 }

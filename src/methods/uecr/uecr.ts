@@ -54,7 +54,7 @@ export const uecr: MethodModule<UecrOptions, null> = {
       name: "uecr",
       needs: [
         training,
-        ...(taught ? [{ for: "the teacher's log-probs", oneOf: [{ capabilities: ["score", "roles"], roles: ["teacher"] }] } as const] : []),
+        ...(taught ? [{ for: "the teacher's log-probs", oneOf: [{ capabilities: ["score", "score.entropy", "roles"], roles: ["teacher"] }] } as const] : []),
         ...kl.needs,
       ],
       writes: [taskNote, scoreNote],
