@@ -2,6 +2,7 @@
  * Calls to a server that is shared, slow or now and then away: so many at once, each try within its deadline, tried again
  * where the fault may pass, and no sooner than the server asks (Retry-After), which holds all calls back and not one alone.
  */
+import { Gate } from "./gate.js";
 import type { Answer, Call, Http } from "./http.js";
 import { LostAnswer } from "./http.js";
 import { randomKey, uniform } from "./random.js";
@@ -40,8 +41,7 @@ const shown = 200;
 const jitter = randomKey({ seed: 0, purpose: "retry" });
 
 export class Patient {
-  private running = 0;
-  private readonly queue: (() => void)[] = [];
+  private readonly gate: Gate;
   private notBefore = 0;
   private count = 0;
 
@@ -50,15 +50,16 @@ export class Patient {
     private readonly options: PatientOptions,
     /** What messages begin with. */
     private readonly title = http.place,
-  ) {}
+  ) {
+    this.gate = new Gate(options.concurrency);
+  }
 
   /**
    * What `read` makes of the first answer with a status of 2xx; `read` may throw a CallFault of its own. Throws the last
    * CallFault, or the signal's reason.
    */
-  async call<T>(call: Omit<Call, "deadlineMs">, read: (answer: Answer) => T): Promise<T> {
-    await this.enter(call.signal);
-    try {
+  call<T>(call: Omit<Call, "deadlineMs">, read: (answer: Answer) => T): Promise<T> {
+    return this.gate.run(async () => {
       for (let attempt = 0; ; attempt++) {
         await this.wait(this.notBefore - Date.now(), call.signal);
         try {
@@ -69,9 +70,7 @@ export class Patient {
           await this.wait(pause * (0.5 + uniform(jitter, this.count++)), call.signal);
         }
       }
-    } finally {
-      this.leave();
-    }
+    }, call.signal);
   }
 
   private async once<T>(call: Omit<Call, "deadlineMs">, read: (answer: Answer) => T): Promise<T> {
@@ -95,33 +94,6 @@ export class Patient {
     }
     if (asked !== undefined && passes(status)) this.notBefore = Math.max(this.notBefore, Date.now() + asked);
     return new CallFault(status === 429 ? "limited" : "refused", message, passes(status), status);
-  }
-
-  private async enter(signal: AbortSignal | undefined): Promise<void> {
-    signal?.throwIfAborted();
-    if (this.running < this.options.concurrency) {
-      this.running++;
-      return;
-    }
-    await new Promise<void>((resolve, reject) => {
-      const go = (): void => {
-        signal?.removeEventListener("abort", gone);
-        resolve();
-      };
-      const gone = (): void => {
-        this.queue.splice(this.queue.indexOf(go), 1);
-        reject(signal?.reason as Error);
-      };
-      this.queue.push(go);
-      signal?.addEventListener("abort", gone, { once: true });
-    });
-  }
-
-  /** Hands its place to the next in line. */
-  private leave(): void {
-    const next = this.queue.shift();
-    if (next === undefined) this.running--;
-    else next();
   }
 
   private wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
