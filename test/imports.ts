@@ -42,6 +42,7 @@ const order = [
   "tokenizers",
   "losses",
   "verify",
+  "audit",
   "tasks",
   "rollout",
   "methods",
@@ -57,6 +58,7 @@ const order = [
 /** Of those before it in the order, the folders that these may not use. */
 const barred: { readonly [folder: string]: readonly string[] } = {
   verify: ["losses"],
+  audit: ["losses"],
   tasks: ["losses"],
   rollout: ["losses"],
   engine: ["losses", "verify", "tasks", "rollout", "methods"],

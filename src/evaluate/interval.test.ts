@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { randomKey, Stream } from "../core/random.js";
-import { meanInterval, quantile, wilson } from "./interval.js";
+import { wilson } from "../core/wilson.js";
+import { meanInterval, quantile } from "./interval.js";
 
 describe("Wilson's interval", () => {
   it("is the published one for 81 of 263, without and at the ends", () => {

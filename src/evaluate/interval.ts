@@ -1,6 +1,6 @@
 /** 95 % intervals of a mean over problems. */
-import { ArgumentError } from "../core/errors.js";
 import { randomKey, Stream } from "../core/random.js";
+import { wilson } from "../core/wilson.js";
 
 /** An interval of 95 %, and how it was found. */
 export interface Interval {
@@ -9,22 +9,7 @@ export interface Interval {
   readonly by: "wilson" | "bootstrap";
 }
 
-/** The 97.5 % quantile of the standard normal. */
-const z = 1.959963984540054;
 const resamplings = 2000;
-
-/** Wilson's score interval of a share: `successes` of `trials` independent ones (Wilson, JASA 1927, equation 1). */
-export function wilson(successes: number, trials: number): Interval {
-  if (!(trials >= 1 && successes >= 0 && successes <= trials)) {
-    throw new ArgumentError({ place: "wilson", cause: `${successes} of ${trials} is no share`, mend: "give at least one trial and at most as many successes" });
-  }
-  const share = successes / trials;
-  const scale = 1 + z ** 2 / trials;
-  const middle = (share + z ** 2 / (2 * trials)) / scale;
-  const half = (z / scale) * Math.sqrt((share * (1 - share)) / trials + z ** 2 / (4 * trials ** 2));
-  // At the ends the bound is the share itself, which rounding would miss.
-  return { low: share === 0 ? 0 : middle - half, high: share === 1 ? 1 : middle + half, by: "wilson" };
-}
 
 /**
  * Interval of the mean of one number a problem: percentile bootstrap, problems drawn with replacement, keyed by the seed

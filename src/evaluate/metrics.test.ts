@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { accept, partial, reject, unscored, type Verdict } from "../core/verdict.js";
-import { wilson } from "./interval.js";
+import { wilson } from "../core/wilson.js";
 import { estimateOf, metricsOf } from "./metrics.js";
 import { type EvaluatedSample, voted } from "./samples.js";
 
