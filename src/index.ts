@@ -66,6 +66,7 @@ export { type ComposeOptions, compose as composeVerifiers, composeOptions } from
 export * from "./verify/contract.js";
 export * from "./verify/exact/exact.js";
 export * from "./verify/formula/formula.js";
+export * from "./verify/math/math.js";
 export * from "./verify/number/number.js";
 export type { RewardItem, RewardProblem } from "./verify/reward/item.js";
 export type { Reward } from "./verify/reward/module.js";

@@ -75,7 +75,7 @@ function draw(form: Form, random: Stream): Exact {
       const degree = 1 + random.int(3);
       const coefficients: bigint[] = [];
       for (let i = 0; i < degree; i++) coefficients.push(random.int(4) === 0 ? 0n : signed(9));
-      if (coefficients.every((c) => c === 0n)) coefficients[0] = signed(9);
+      if (!coefficients.some((c) => c !== 0n)) coefficients[0] = signed(9);
       return { kind: "polynomial", coefficients: [...coefficients, signed(9)] };
     }
     case "tuple":

@@ -48,11 +48,6 @@ function entries(c: Cursor, isEnd: () => boolean): Expression[] {
 function group(c: Cursor): Expression {
   return c.inside(() => {
     const found = entries(c, () => c.is("close", "}"));
-    if (found.length === 1 && c.take("command", "over")) {
-      const under = sum(c);
-      c.expect("close", "}");
-      return { op: "divide", over: found[0] as Expression, under };
-    }
     c.expect("close", "}");
     return found.length === 1 ? (found[0] as Expression) : structure({ kind: "set", items: found.map(asValue) });
   });

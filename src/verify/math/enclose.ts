@@ -4,11 +4,13 @@ import { type Complex, Complexes, imaginaryUnit } from "./complex.js";
 import { exact, isWhole } from "./exact.js";
 import { floorShift, type Real, Reals, real0, real1, wholeReal } from "./real.js";
 import { arctan, pi } from "./transcendental.js";
-import { type Budget, type Expression, OutOfSteps } from "./types.js";
+import { type Budget, type Expression, TooLarge } from "./types.js";
 
 export class Enclosure {
   readonly reals: Reals;
   private readonly complexes: Complexes;
+  /** A root or logarithm of a number below 0 was taken. */
+  branched = false;
 
   constructor(
     bits: number,
@@ -19,7 +21,7 @@ export class Enclosure {
     this.complexes = new Complexes(this.reals);
   }
 
-  /** The box of an expression; undefined where it has no value, or is not known to have one. Throws OutOfSteps. */
+  /** The box of an expression; undefined where it has no value, or is not known to have one. Throws TooLarge. */
   of(expression: Expression): Complex | undefined {
     const { complexes, reals } = this;
     this.budget.spend(2);
@@ -91,8 +93,8 @@ export class Enclosure {
       if (value === undefined) return undefined;
       const times = Number(known.n);
       if (Math.abs(times) <= 4096 || value.im !== undefined || value.re.lo <= 0n) {
-        if (Math.abs(times) > 2 ** 30) throw new OutOfSteps("an exponent is too large");
-        const root = known.d === 1n ? value : complexes.root(value, Number(known.d));
+        if (Math.abs(times) > 2 ** 30) throw new TooLarge("an exponent is too large");
+        const root = known.d === 1n ? value : this.marked(value, complexes.root(value, Number(known.d)));
         return root && complexes.power(root, times);
       }
     }
@@ -100,8 +102,14 @@ export class Enclosure {
     if (raised === undefined) return undefined;
     if (base.op === "constant" && base.name === "e") return complexes.exp(raised);
     const value = this.of(base);
-    const log = value && complexes.ln(value);
+    const log = value && this.marked(value, complexes.ln(value));
     return log && complexes.exp(complexes.multiply(log, raised));
+  }
+
+  /** The result of a function, noted where it took a real number out of the reals. */
+  private marked(of: Complex, result: Complex | undefined): Complex | undefined {
+    if (of.im === undefined && result?.im !== undefined) this.branched = true;
+    return result;
   }
 
   private applied(name: Extract<Expression, { op: "function" }>["name"], parts: readonly Expression[]): Complex | undefined {
@@ -120,9 +128,9 @@ export class Enclosure {
       case "exp":
         return complexes.exp(a);
       case "ln":
-        return complexes.ln(a);
+        return this.marked(a, complexes.ln(a));
       case "log": {
-        const log = complexes.ln(a);
+        const log = this.marked(a, complexes.ln(a));
         const base = log && complexes.ln(b ?? { re: wholeReal(10) });
         return log && base && complexes.divide(log, base);
       }
@@ -175,7 +183,7 @@ export class Enclosure {
     if (known === undefined || !isWhole(known) || known.n < 2n || known.n > 1000n)
       return this.power(radicand, { op: "divide", over: { op: "number", value: { n: 1n, d: 1n } }, under: index });
     const value = this.of(radicand);
-    return value && this.complexes.root(value, Number(known.n));
+    return value && this.marked(value, this.complexes.root(value, Number(known.n)));
   }
 
   private hyperbolic(name: "sinh" | "cosh" | "tanh", a: Complex): Complex | undefined {
@@ -201,7 +209,7 @@ export class Enclosure {
   /** Undefined where the interval has a whole number in it, or begins with one. */
   private rounded(name: "floor" | "ceil", { re, im }: Complex): Complex | undefined {
     if (im !== undefined) return undefined;
-    if (re.e > 10_000) throw new OutOfSteps("a number is too large");
+    if (re.e > 10_000) throw new TooLarge("a number is too large");
     const down = (x: bigint): bigint => floorShift(x, -re.e);
     const [low, high] = name === "floor" ? [down(re.lo), down(re.hi)] : [-down(-re.lo), -down(-re.hi)];
     return low === high ? { re: this.reals.rational({ n: low, d: 1n }) } : undefined;

@@ -30,7 +30,7 @@ const relations: ReadonlySet<string> = new Set(["=", "≠", "<", "≤", ">", "�
 /** An entry. What is no plain expression comes as a structure. */
 export function entry(c: Cursor): Expression {
   if (c.isSign("=") || c.isSign("≈")) c.next();
-  const first = headOf(c) ?? side(c);
+  const first = quotient(c, headOf(c) ?? side(c));
   if (c.isSign(":")) return ratio(c, first, () => c.takeSign(":"));
   if (c.is("word", "to") && c.peek(1) !== undefined) return ratio(c, first, () => c.take("word", "to"));
   const signs: RelationSign[] = [];
@@ -46,6 +46,13 @@ export function entry(c: Cursor): Expression {
   }
   if (signs.length === 0) return first;
   return relationOf(c, sides, signs, signs.includes("≡") ? modulus(c) : undefined);
+}
+
+/** a \over b, which divides all that stands between the same brackets. */
+function quotient(c: Cursor, over: Expression): Expression {
+  if (!c.take("command", "over")) return over;
+  const under = sum(c);
+  return over.op === "structure" || under.op === "structure" ? c.fail("a part of a fraction is no number") : { op: "divide", over, under };
 }
 
 function ratio(c: Cursor, first: Expression, more: () => boolean): Expression {

@@ -156,6 +156,8 @@ export function announces(candidate: Candidate): { readonly worded: boolean } | 
 /** Words that begin a clause about an answer and are no part of it. */
 const clause =
   /(?:,[ \t]{0,4}|[ \t]{1,4}|[ \t]{0,4}\()(?:because|since|which|as (?:we|the|it|required|shown|can|desired|expected)|when|where|so\b|given|after|using|due|assuming|obtained|and (?:this|that|it|we|the)\b|making|meaning|i\.e\.|according|based|by|if\b|for (?:the|all|each|every|a)\b|from|in (?:total|all|the|this|simplest)|on|at|per|with|left|altogether|remaining|more|than)\b/i;
+/** Words that begin a reason: unlike a condition it can hold no other answer, whatever formulas stand in it. */
+const reason = /^[ \t]*,?[ \t]*\(?(?:because|since|as (?:we|the|it|required|shown|desired|expected)|due to|obtained|using)\b/i;
 const plainNumber =
   /^((?:[-−+][ \t]?)?(?:[$€£][ \t]?)?\d[\d,]*(?:\.\d+)?(?:\/\d+)?%?)[ \t]+(?!hundred|thousand|million|billion|trillion|dozen|score|percent|per ?cent|and|or|to|times|plus|minus|over|half|halves|third|quarter|squared|cubed|mod|base|degrees?)([A-Za-z][A-Za-z'’ ,()-]*)$/i;
 const lead =
@@ -172,9 +174,9 @@ export function readingsOf(candidate: Candidate): [string, ...string[]] {
   };
   const formula = formulaAt(whole, 0);
   if (formula !== undefined) {
-    // Behind a formula only words may stand, and none that offer another answer.
+    // Behind a formula only words may stand, or a reason, and none that offer another answer.
     const rest = whole.slice(formula.end);
-    if (!/[\d$\\]|\bor\b|\balternatively\b/i.test(rest)) add(whole.slice(0, formula.end));
+    if ((reason.test(rest) || !/[\d$\\]/.test(rest)) && !/\bor\b|\balternatively\b/i.test(rest)) add(whole.slice(0, formula.end));
     return texts;
   }
   const cut = clause.exec(whole);

@@ -1,7 +1,7 @@
 /** Intervals of real numbers [lo, hi]·2^e with whole lo and hi of about `bits` bits: results hold every result of what they were made of. */
 import type { Rational } from "../number/rational.js";
 import { bitsOf, floorDivide, floorRoot } from "./exact.js";
-import { type Budget, OutOfSteps } from "./types.js";
+import { type Budget, TooLarge } from "./types.js";
 
 export interface Real {
   readonly lo: bigint;
@@ -33,7 +33,7 @@ export class Reals {
   ) {}
 
   rounded(lo: bigint, hi: bigint, e: number): Real {
-    if (!(Math.abs(e) < largestExponent)) throw new OutOfSteps("a number is too large");
+    if (!(Math.abs(e) < largestExponent)) throw new TooLarge("a number is too large");
     const excess = bitsOf(-lo > hi ? -lo : hi) - this.bits;
     return excess <= 24 ? { lo, hi, e } : { lo: floorShift(lo, excess), hi: ceilShift(hi, excess), e: e + excess };
   }
@@ -127,7 +127,7 @@ export class Reals {
   /** The least interval with both. */
   hull(a: Real, b: Real): Real {
     const e = Math.min(a.e, b.e);
-    if (Math.abs(a.e - b.e) > 100_000) throw new OutOfSteps("numbers of very different sizes");
+    if (Math.abs(a.e - b.e) > 100_000) throw new TooLarge("numbers of very different sizes");
     const at = (x: bigint, from: number): bigint => x << BigInt(from - e);
     return this.rounded(least(at(a.lo, a.e), at(b.lo, b.e)), most(at(a.hi, a.e), at(b.hi, b.e)), e);
   }

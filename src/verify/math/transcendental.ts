@@ -1,7 +1,7 @@
 /** Exponential, logarithm, sine, cosine and arctangent of intervals, and π: series on reduced arguments, with what they may be off added to the interval. */
 import { bitsOf } from "./exact.js";
 import { ceilShift, floorShift, type Real, type Reals, real0, real1 } from "./real.js";
-import { OutOfSteps } from "./types.js";
+import { TooLarge } from "./types.js";
 
 /** Bits beyond those asked for that series carry; their last 2^slack units are given away as error. */
 const guard = 40;
@@ -82,7 +82,7 @@ function expSeries(r: bigint, bits: number): bigint {
 function expPoint(x: bigint, e: number, reals: Reals): Real {
   if (x === 0n) return real1;
   const magnitude = bitsOf(x) + e;
-  if (magnitude > 34) throw new OutOfSteps("an exponent is too large");
+  if (magnitude > 34) throw new TooLarge("an exponent is too large");
   const bits = stepped(reals.bits + guard + Math.max(0, magnitude));
   reals.budget.spend(bits >> 1);
   const fixed = floorShift(x, -(bits + e));
@@ -141,7 +141,7 @@ export function sinCos(a: Real, reals: Reals): { readonly sin: Real; readonly co
   const e = a.e - 1;
   if (middle === 0n && a.lo === 0n) return { sin: real0, cos: real1 };
   const magnitude = middle === 0n ? 0 : bitsOf(middle) + e;
-  if (magnitude > 4096) throw new OutOfSteps("an angle is too large");
+  if (magnitude > 4096) throw new TooLarge("an angle is too large");
   // A small angle keeps its digits.
   const bits = stepped(reals.bits + guard + Math.min(Math.abs(magnitude), 4096));
   reals.budget.spend(bits >> 1);

@@ -126,6 +126,9 @@ export interface Comparison {
 /** Thrown within the two stages when the budget is used up; `read` and `compare` turn it into their results. */
 export class OutOfSteps extends Error {}
 
+/** Thrown where a number is beyond what is computed: at a random point another point will do. */
+export class TooLarge extends OutOfSteps {}
+
 /** Steps that reading and comparing may take; the same input takes the same number everywhere. */
 export class Budget {
   private left: number;
