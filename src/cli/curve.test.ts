@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { curve } from "./curve.js";
+import { curve, sparkline } from "./curve.js";
 
 describe("a curve", () => {
   it("rises from the lower left to the upper right, between its labels", () => {
@@ -18,5 +18,14 @@ describe("a curve", () => {
 
   it("of nothing has no lines", () => {
     expect(curve([])).toEqual([]);
+  });
+});
+
+describe("a curve in one line", () => {
+  it("goes from its lowest to its highest value, in means where there are more than fit", () => {
+    expect(sparkline([0, 1, 2, 7])).toBe("▁▂▃█");
+    expect(sparkline([0, 0, 7, 7], 2)).toBe("▁█");
+    expect(sparkline([0.5, 0.5])).toBe("▁▁");
+    expect(sparkline([])).toBe("");
   });
 });

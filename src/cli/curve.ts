@@ -42,6 +42,17 @@ export function curve(values: readonly number[], options: CurveOptions = {}): st
   return [...lines, `${" ".repeat(margin)} └${"─".repeat(drawn)}`, `${" ".repeat(margin + 2)}1${last.padStart(Math.max(last.length + 1, drawn - 1))}`];
 }
 
+const eighths = "▁▂▃▄▅▆▇█";
+
+/** The curve in one line, from its lowest to its highest value; "" for no values. Values are averaged where there are more than fit. */
+export function sparkline(values: readonly number[], width = 32): string {
+  if (values.length === 0) return "";
+  const columns = Math.min(width, values.length);
+  const points = Array.from({ length: columns }, (_, i) => meanOf(values, (i * values.length) / columns, ((i + 1) * values.length) / columns));
+  const [low, high] = [Math.min(...points), Math.max(...points)];
+  return points.map((value) => eighths[high > low ? Math.round(((value - low) / (high - low)) * (eighths.length - 1)) : 0]).join("");
+}
+
 function meanOf(values: readonly number[], from: number, to: number): number {
   const part = values.slice(Math.floor(from), Math.max(Math.floor(from) + 1, Math.floor(to)));
   return part.reduce((a, b) => a + b, 0) / part.length;

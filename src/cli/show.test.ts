@@ -1,9 +1,10 @@
-import { renameSync } from "node:fs";
+import { cpSync, renameSync, truncateSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
 import { options, scratch, tablePolicy } from "../../test/support/tabular.js";
+import { RunReader } from "../train/store/reader.js";
 import { train } from "../train/train.js";
 
 const touchstone = (...args: string[]) => run(process.execPath, ["--import", "tsx", "src/cli/main.ts", ...args], { cwd: repository });
@@ -30,6 +31,34 @@ describe("touchstone show", () => {
     expect((await touchstone("show", folder, "--metric", "entropy")).out).toContain("entropy of each step");
     const refused = await touchstone("show", folder, "--metric", "entrpy");
     expect(refused).toEqual({ code: 2, out: "", err: 'error: option --metric: no step has a number "entrpy"; did you mean "entropy"?\n' });
+  });
+
+  it("says whether the run learns, draws further numbers in a line each, and lists the groups that went worst", async () => {
+    const { out } = await touchstone("show", folder);
+    expect(out).toMatch(/^It does not learn, and this is why\n {2}! /m);
+    expect(out).toMatch(/^ {2}! \d+ % of the groups teach nothing, because nearly all answers are wrong/m);
+    expect(out).toMatch(/^ {2}tokens_mean +\S+ {2}[▁-█]{4} {2}\S+$/m);
+    const { worst, insight } = JSON.parse((await touchstone("show", folder, "--json")).out);
+    expect(insight).toMatchObject({ verdict: "not learning" });
+    expect(worst).toHaveLength(5);
+    const means = worst.map(({ mean }: { mean: number }) => mean);
+    expect(means).toEqual([...means].sort((a, b) => a - b));
+    const [{ step, group, verdicts, problem, answers }] = worst;
+    expect(out).toMatch(new RegExp(`^worst groups of the last steps\\ngroup +reward +answers +problem\\n *${step}·${group} `, "m"));
+    expect(Object.values(verdicts as { [verdict: string]: number }).reduce((a, b) => a + b, 0)).toBe(answers);
+    const stored = (await RunReader.open(folder).groups(step))[group];
+    expect(stored?.group.problem.key).toBe(problem);
+    expect(stored?.rollouts).toHaveLength(answers);
+  });
+
+  it("tells of rollouts that cannot be read, and shows the rest", async () => {
+    const torn = join(scratch(), "torn");
+    cpSync(folder, torn, { recursive: true });
+    truncateSync(join(torn, "rollouts/rollouts.jsonl"), 100);
+    const { code, out } = await touchstone("show", torn);
+    expect(code).toBe(0);
+    expect(out).toMatch(/^rollouts cannot be read: .*rollouts\.jsonl: it ends at byte 100, before its index says; resume the run/m);
+    expect(out).toMatch(/^checkpoints: 0, 2, 4;/m);
   });
 
   it("shows a run up to a checkpoint, and says which there are where there is no such one", async () => {

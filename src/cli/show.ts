@@ -1,4 +1,4 @@
-/** `touchstone show`: a run in the terminal, live or finished, from its folder alone: curve, evaluations, the last step, how it ended. */
+/** `touchstone show`: a run in the terminal, live or finished, from its folder alone: whether it learns, curves, evaluations, the last step, the worst groups, how it ended. */
 
 import { existsSync } from "node:fs";
 import type { Command } from "commander";
@@ -7,9 +7,10 @@ import type { Json } from "../core/json.js";
 import { suggestion } from "../core/options.js";
 import { namedModel } from "../train/model-name.js";
 import { goOn, RunReader } from "../train/store/reader.js";
-import { curve } from "./curve.js";
+import { curve, sparkline } from "./curve.js";
 import { colours, print, table } from "./output.js";
 import { duration } from "./progress.js";
+import { insightLines, insightOf, worstGroups, worstLines } from "./show-groups.js";
 import { percent } from "./watch.js";
 
 const defaultMetric = "reward";
@@ -72,10 +73,11 @@ function named(text: string): { reader: RunReader; checkpoint?: number } {
   return run ? { reader: run.reader, checkpoint: run.step } : { reader: RunReader.open(text) };
 }
 
-function show(text: string, { metric, json }: { readonly metric: string; readonly json?: true }): void {
+async function show(text: string, { metric, json }: { readonly metric: string; readonly json?: true }): Promise<void> {
   const { reader, checkpoint } = named(text);
   const { folder } = reader;
-  const seen = read(reader, checkpoint ?? Number.POSITIVE_INFINITY);
+  const to = checkpoint ?? Number.POSITIVE_INFINITY;
+  const seen = read(reader, to);
   const config = reader.run.config as { readonly [name: string]: Json };
   const checkpoints = reader.checkpoints.steps();
   const values = seen.steps.flatMap(({ metrics }) => (metrics[metric] === undefined ? [] : [metrics[metric]]));
@@ -83,19 +85,36 @@ function show(text: string, { metric, json }: { readonly metric: string; readonl
     const names = [...new Set(seen.steps.flatMap(({ metrics }) => Object.keys(metrics)))];
     throw new ConfigError({ place: "option --metric", cause: `no step has a number ${JSON.stringify(metric)}`, mend: suggestion(metric, names) });
   }
+  const worst = await worstGroups(reader, to);
+  // Of the whole run: what it says of a part would be of another one.
+  const insight = checkpoint === undefined ? await insightOf(folder) : undefined;
   if (json) {
     const steps = seen.steps.map(({ step, metrics }) => ({ step, ...metrics }));
-    print(JSON.stringify({ folder, config, steps, evaluations: seen.evaluations, warnings: seen.warnings, checkpoints, end: seen.end ?? null }));
+    print(
+      JSON.stringify({
+        folder,
+        config,
+        steps,
+        evaluations: seen.evaluations,
+        warnings: seen.warnings,
+        checkpoints,
+        end: seen.end ?? null,
+        insight,
+        worst: worst.groups,
+      }),
+    );
     return;
   }
   const paint = colours(process.stdout);
   for (const line of table(settings(config))) print(line);
+  if (insight) for (const line of ["", ...insightLines(insight, paint.bold)]) print(line);
   if (checkpoint !== undefined) print(`up to the checkpoint of step ${checkpoint}`);
   if (values.length > 1) {
     print(paint.bold(`\n${metric} of each step`));
     const low = metric === "reward" ? 0 : Math.min(...values);
     for (const line of curve(values, { low, high: Math.max(metric === "reward" ? 1 : Number.NEGATIVE_INFINITY, ...values) })) print(line);
   }
+  for (const line of sparklines(seen, metric)) print(line);
   if (seen.evaluations.length > 0) {
     print(paint.bold("\nheld-out"));
     for (const line of table([["step", "metric", "value", "95 % interval", "problems"], ...seen.evaluations.flatMap(rows)], [0, 2, 4])) print(line);
@@ -104,6 +123,7 @@ function show(text: string, { metric, json }: { readonly metric: string; readonl
   for (const { step, message } of seen.warnings.slice(0, mostWarnings)) print(`${paint.yellow("warning")} of step ${step}: ${message}`);
   if (seen.warnings.length > mostWarnings) print(`and ${seen.warnings.length - mostWarnings} more warnings in events.jsonl`);
   for (const line of lastStep(seen, metric)) print(line);
+  for (const line of worstLines(worst, paint.bold)) print(line);
   print(`\ncheckpoints: ${checkpoints.join(", ") || "none yet"}; ${seen.end ?? "it has not ended, or was stopped: touchstone train --resume goes on with it"}`);
 }
 
@@ -138,6 +158,18 @@ const rows = ({ step, estimates }: Seen["evaluations"][number]): string[][] =>
 
 /** The numbers that one asks for first. */
 const told = ["reward", "groups_silent", "entropy", "tokens_mean", "truncated", "unscored", "grad_norm", "clip_high", "clip_low", "gap_mean"];
+
+/** Each of them that changes, in one line, with its first and its last value. */
+function sparklines({ steps }: Seen, metric: string): string[] {
+  const rows = told.flatMap((name) => {
+    const values = steps.flatMap(({ metrics }) => (metrics[name] === undefined ? [] : [metrics[name]]));
+    const changes = name !== metric && values.length > 1 && values.some((value) => value !== values[0]);
+    return changes ? [[`  ${name}`, short(values[0]), sparkline(values), short(values.at(-1) as number)]] : [];
+  });
+  return rows.length === 0 ? [] : ["", ...table(rows, [1])];
+}
+
+const short = (value: number): string => Number(value.toPrecision(3)).toString();
 
 function lastStep({ steps }: Seen, metric: string): string[] {
   const last = steps.at(-1);

@@ -29,8 +29,12 @@ export interface AnswersOptions {
   readonly expected?: readonly string[];
 }
 
+/** Milliseconds between two walks through the folders. */
+const lookMs = 5000;
+
 export class Answers {
   private finding: Finding = { runs: [], records: [], shipped: [] };
+  private looked = performance.now();
   private readonly watched = new Map<string, WatchedRun>();
   private readonly shelves = new Map<string, Rollouts>();
   private compared: { readonly asked: string; readonly comparison: Comparison } | undefined;
@@ -42,6 +46,7 @@ export class Answers {
 
   /** Finds runs that have come since; what is shown already stays, also where its folder has gone. */
   private look(): void {
+    this.looked = performance.now();
     try {
       this.take(find(this.options.paths, this.options.expected));
     } catch (error) {
@@ -56,7 +61,9 @@ export class Answers {
     }
   }
 
-  get runs(): readonly WatchedRun[] {
+  /** The runs, with those that came since some seconds ago: folders are walked through for them. */
+  runs(): readonly WatchedRun[] {
+    if (performance.now() - this.looked > lookMs) this.look();
     return [...this.watched.values()];
   }
 

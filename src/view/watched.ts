@@ -66,9 +66,14 @@ export class WatchedRun {
     const going = isWritten(this.folder);
     let changed = going !== this.going;
     this.going = going;
+    const before = this.fault;
+    this.fault = undefined;
+    if (this.reader && nodeFiles.size(runPaths(this.folder).run) === undefined) {
+      this.fault = `${this.folder}: the run is not there any more; put it back, and this page goes on with it`;
+      return changed || this.fault !== before;
+    }
+    if (before !== undefined) changed = true;
     if (!this.reader) {
-      const before = this.fault;
-      this.fault = undefined;
       try {
         this.reader = RunReader.open(this.folder);
       } catch (error) {
@@ -134,7 +139,7 @@ export class WatchedRun {
     const { id, name, folder, reader, fault, seen } = this;
     const { series, evaluations, end } = seen;
     const config = (reader?.run.config ?? {}) as Data;
-    const waiting = fault !== undefined && !existsSync(runPaths(folder).run) && (!existsSync(folder) || isWritten(folder));
+    const waiting = reader === undefined && fault !== undefined && !existsSync(runPaths(folder).run) && (!existsSync(folder) || isWritten(folder));
     const ended = end !== undefined && end.reason !== "interrupted" && end.reason !== "error";
     return {
       id,
