@@ -2,6 +2,7 @@
 import type { Command } from "commander";
 import { ConfigError } from "../core/errors.js";
 import { Conversation } from "../rollout/conversation.js";
+import { loadRequestOf } from "../train/find-model.js";
 import { modelHelp } from "../train/model-name.js";
 import { type ChatFlags, chatOf, chatOptions, type StopFlags, stopOption, withChatOfRun } from "./chat-flags.js";
 import { ChatJudge } from "./chat-judge.js";
@@ -10,9 +11,9 @@ import { positiveNumber, someText, wholeNumber } from "./flags.js";
 import { type TruncationFlags, truncationOf, truncationOptions } from "./measure.js";
 import { type ProblemFlags, problemOptions, withProblemsOfRun } from "./problems.js";
 import { Progress } from "./progress.js";
-import { type ReadModel, readModel, startFor } from "./read-model.js";
+import { type BaseFlag, baseOption, type ReadModel, readModel, refuseUnlessRoom, startFor } from "./read-model.js";
 
-interface TalkFlags extends ProblemFlags, TruncationFlags, ChatFlags, StopFlags {
+interface TalkFlags extends ProblemFlags, TruncationFlags, ChatFlags, StopFlags, BaseFlag {
   readonly against?: string;
   readonly temperature: number;
   readonly greedy?: true;
@@ -29,7 +30,7 @@ export function define(command: Command): void {
     .option("--against <model>", "a second one, which answers the same messages beside it", someText("--against"))
     .option("--temperature <number>", "of the distribution drawn from", positiveNumber("--temperature"), 1)
     .option("--greedy", "the most likely token each time instead of a draw");
-  problemOptions(stopOption(chatOptions(truncationOptions(command))))
+  baseOption(problemOptions(stopOption(chatOptions(truncationOptions(command)))))
     .option("--max-tokens <count>", "budget of an answer", wholeNumber("--max-tokens", 1), 512)
     .option("--seed <number>", "of the draws and the problems", wholeNumber("--seed", 0), 0)
     .option("--threads <count>", "threads of one engine process (default: what suits the model's size)", wholeNumber("--threads", 1))
@@ -63,8 +64,10 @@ async function talk(name: string, flags: TalkFlags): Promise<void> {
   const all: ({ readonly name: string; readonly stop: readonly string[] } & ReadModel)[] = [];
   for (const each of names) {
     const own = withChatOfRun(each, flags);
-    const read = await readModel(each, chatOf(own), json);
+    // --base belongs to the model that is named first.
+    const read = await readModel(each, all.length === 0 ? flags : {}, chatOf(own), json);
     refuseWithoutTurns(each, read);
+    refuseUnlessRoom(read.config, Math.min(read.config.maxPositions, 2 * maxTokens), each);
     all.push({ name: each, stop: own.stop ?? [], ...read });
   }
   const progress = new Progress({ label: "chat", silent: json });
@@ -79,7 +82,7 @@ async function talk(name: string, flags: TalkFlags): Promise<void> {
     for (const [i, { name: label, model, tokenizer, config, stop }] of all.entries()) {
       progress.waitFor(`the model ${label}`);
       const role = i === 0 ? "policy" : "against";
-      await engine.weights.load({ role, source: { from: "folder", path: model.folder }, trainable: false });
+      await engine.weights.load(loadRequestOf(model, role));
       speakers.push({ label, role, tokenizer, maxPositions: config.maxPositions, stop, conversation: new Conversation(tokenizer) });
     }
     progress.end();

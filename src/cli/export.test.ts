@@ -40,10 +40,10 @@ describe("touchstone export", () => {
   it.each([
     [["--to", "gguf", "--out", taken], /option --out: .*taken is a file that is there already; give the name of a new file/],
     [["--to", "gguf", "--out", join(folder, "none", "x.gguf")], /option --out: there is no folder .*none; make it, or give another path/],
-    [["--to", "gguf", "--type", "q4_0", "--out", join(folder, "x")], /option --type: got "q4_0"; give f16 or q8_0/],
-    [["--to", "onnx", "--type", "f16", "--out", join(folder, "x")], /option --type: an ONNX folder has float32 alone; leave it out/],
+    [["--to", "gguf", "--type", "q4_0", "--out", join(folder, "x")], /option --type: it is "q4_0", and --to gguf has f16 and q8_0; give one of these/],
+    [["--to", "onnx", "--type", "f16", "--out", join(folder, "x")], /option --type: it is "f16", and --to onnx has f32; give one of these, or leave it out/],
     [["--to", "onnx", "--out", folder], /option --out: .* holds something already/],
-    [["--to", "mlx", "--out", join(folder, "x")], /option --to: got "mlx"; give gguf or onnx/],
+    [["--to", "mlx", "--out", join(folder, "x")], /option --to: got "mlx"; give one of folder, gguf, onnx/],
   ])("refuses %j", async (flags, says) => {
     const { code, err } = await touchstone("export", starter, ...flags);
     expect([code, err]).toEqual([2, expect.stringMatching(says)]);

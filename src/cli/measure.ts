@@ -8,6 +8,7 @@ import type { StoreConditions } from "../evaluate/store.js";
 import { type ChatFlags, chatOptions, type StopFlags, stopOption } from "./chat-flags.js";
 import { positiveNumber, share, wholeNumber } from "./flags.js";
 import type { Posed } from "./problems.js";
+import { type BaseFlag, baseOption } from "./read-model.js";
 import { openSession } from "./session.js";
 
 export interface TruncationFlags {
@@ -16,7 +17,7 @@ export interface TruncationFlags {
   readonly minP?: number;
 }
 
-export interface DecoderFlags extends TruncationFlags, ChatFlags, StopFlags {
+export interface DecoderFlags extends TruncationFlags, ChatFlags, StopFlags, BaseFlag {
   readonly n?: number;
   readonly temperature?: number;
   readonly greedy?: true;
@@ -42,7 +43,7 @@ export function decoderOptions(command: Command): Command {
       .option("--temperature <number>", "of the distribution drawn from (default: 1)", positiveNumber("--temperature"))
       .option("--greedy", "the most likely token each time instead of a draw"),
   );
-  return stopOption(chatOptions(decoder))
+  return baseOption(stopOption(chatOptions(decoder)))
     .option("--max-tokens <count>", "budget of a response (default: the task's, else 256)", wholeNumber("--max-tokens", 1))
     .option("--seed <number>", "chooses problems, samples and resamplings (default: 0)", wholeNumber("--seed", 0))
     .option("--threads <count>", "threads of one engine process (default: what suits the model's size)", wholeNumber("--threads", 1))
@@ -118,7 +119,7 @@ export async function measure({ model: text, posed, flags, truncation, k, logpro
     });
     const wallMs = performance.now() - started;
     const conditions: StoreConditions = {
-      model: model.run ? `${model.run.reader.folder}@${model.run.step}` : model.folder,
+      model: model.run ? `${model.run.reader.folder}@${model.run.step}` : (model.adapter ?? model.folder),
       weights: evaluation.weights,
       tokenizer: tokenizer.id,
       ...(task && { task }),

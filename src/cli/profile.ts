@@ -16,9 +16,10 @@ import { positiveNumber, wholeNumber } from "./flags.js";
 import { type TruncationFlags, truncationOf, truncationOptions } from "./measure.js";
 import { print, table } from "./output.js";
 import { type Posed, type ProblemFlags, posedProblems, problemOptions } from "./problems.js";
+import { type BaseFlag, baseOption } from "./read-model.js";
 import { openSession, type Session } from "./session.js";
 
-interface ProfileFlags extends ProblemFlags, TruncationFlags, ChatFlags, StopFlags {
+interface ProfileFlags extends ProblemFlags, TruncationFlags, ChatFlags, StopFlags, BaseFlag {
   readonly model: string;
   readonly k: number;
   readonly temperature: number;
@@ -45,7 +46,7 @@ export function define(command: Command): void {
       .option("--k <count>", "answers a problem", wholeNumber("--k", 1), 8)
       .option("--temperature <number>", "of the distribution drawn from", positiveNumber("--temperature"), 1),
   );
-  stopOption(chatOptions(decoder))
+  baseOption(stopOption(chatOptions(decoder)))
     .option("--max-tokens <count>", "budget of a response (default: the task's, else 256)", wholeNumber("--max-tokens", 1))
     .option("--seed <number>", "chooses problems and answers", wholeNumber("--seed", 0), 0)
     .option("--threads <count>", "threads of one engine process (default: what suits the model's size)", wholeNumber("--threads", 1))
@@ -120,7 +121,7 @@ async function profiled(session: Session, posed: Posed, flags: ProfileFlags): Pr
   const head: ProfileHead = {
     touchstone_profile: profileVersion,
     model: flags.model,
-    model_sha256: await hashModel(model.folder),
+    model_sha256: await hashModel(model),
     tokenizer: tokenizer.id,
     ...(task && { task }),
     verifier: verifierId(verifier),

@@ -4,13 +4,14 @@ import { ConfigError, DataError } from "../core/errors.js";
 import { plainContext } from "../core/problem.js";
 import { readText, refuseData } from "../core/text-file.js";
 import type { Tokenizer } from "../core/tokenizer.js";
+import { loadRequestOf } from "../train/find-model.js";
 import { modelHelp } from "../train/model-name.js";
 import { someTexts, wholeNumber } from "./flags.js";
 import { print, table } from "./output.js";
 import { Progress } from "./progress.js";
-import { readModel, startFor } from "./read-model.js";
+import { type BaseFlag, baseOption, readModel, startFor } from "./read-model.js";
 
-interface ScoreFlags {
+interface ScoreFlags extends BaseFlag {
   readonly text?: readonly string[];
   readonly file?: readonly string[];
   readonly threads?: number;
@@ -21,7 +22,7 @@ interface ScoreFlags {
 const mostBytes = 2 ** 24;
 
 export function define(command: Command): void {
-  command
+  baseOption(command)
     .usage("MODEL [options]")
     .argument("<model>", modelHelp)
     .option("--text <text>", "a text just as the model sees it; may be repeated", someTexts("--text"))
@@ -53,7 +54,7 @@ interface Scored {
 async function score(name: string, flags: ScoreFlags): Promise<void> {
   const { threads, json } = flags;
   const texts = textsOf(flags);
-  const { model, tokenizer, config } = await readModel(name, {}, json === true);
+  const { model, tokenizer, config } = await readModel(name, flags, {}, json === true);
   const all = texts.map(({ place, text }) => tokensOf(tokenizer, text, place, config.maxPositions));
   const progress = new Progress({ label: "scoring", total: texts.length, silent: json === true });
   progress.waitFor("the engine");
@@ -64,7 +65,7 @@ async function score(name: string, flags: ScoreFlags): Promise<void> {
   const rows = [["text", "tokens", "nll", "perplexity"]];
   try {
     progress.waitFor("the model");
-    await engine.weights.load({ role: "policy", source: { from: "folder", path: model.folder }, trainable: false });
+    await engine.weights.load(loadRequestOf(model, "policy"));
     progress.waitFor("");
     // One at a time: texts may be long, and a batch of them would be as wide as the longest.
     for (const [i, ids] of all.entries()) {

@@ -5,7 +5,7 @@ import type { Engine } from "../engine/contract.js";
 import { type EnvironmentHost, startHost } from "../rollout/environment.js";
 import { refuseTemplateOptions } from "../tokenizers/load.js";
 import { renderContexts } from "../train/contexts.js";
-import type { NamedModel } from "../train/model-name.js";
+import { type FoundModel, loadRequestOf } from "../train/find-model.js";
 import { telling } from "../verify/faults.js";
 import { type JudgePool, startPool } from "../verify/pool.js";
 import { refuseUnlessTotal } from "../verify/probe.js";
@@ -13,10 +13,10 @@ import { type ChatFlags, chatOf } from "./chat-flags.js";
 import type { DecoderFlags } from "./measure.js";
 import type { Posed } from "./problems.js";
 import { Progress, type ProgressOptions } from "./progress.js";
-import { readModel, startFor } from "./read-model.js";
+import { readModel, refuseUnlessRoom, startFor } from "./read-model.js";
 
 export interface Session {
-  readonly model: NamedModel;
+  readonly model: FoundModel;
   readonly tokenizer: Tokenizer;
   /** The token ids that a problem is asked under. */
   readonly contextOf: (problem: Problem) => Int32Array;
@@ -35,7 +35,7 @@ export interface Session {
 export interface SessionOptions {
   readonly model: string;
   readonly posed: Posed;
-  readonly flags: Pick<DecoderFlags, "maxTokens" | "threads" | "verifierWorkers"> & ChatFlags;
+  readonly flags: Pick<DecoderFlags, "maxTokens" | "threads" | "verifierWorkers" | "base"> & ChatFlags;
   /** The progress line; it is made once all is checked that can be refused. */
   readonly line: ProgressOptions;
 }
@@ -48,7 +48,7 @@ export async function openSession({ model: text, posed, flags, line }: SessionOp
   const { threads, verifierWorkers = 1 } = flags;
   const chat = chatOf(flags);
   if (posed.raw) refuseTemplateOptions("option --prompt", "the text is taken as it is without --chat", chat);
-  const { model, tokenizer, config } = await readModel(text, chat, line.silent === true);
+  const { model, tokenizer, config } = await readModel(text, flags, chat, line.silent === true);
   const { problems, verifier, source } = posed;
   // What the model cannot take is refused before an engine is started.
   const { vocabulary, maxPositions } = config;
@@ -58,6 +58,7 @@ export async function openSession({ model: text, posed, flags, line }: SessionOp
   const { contexts } = renderContexts(problems, tokenizer, { vocabulary, maxTokens: maxPositions }, { max_tokens: budget ?? 1 }, contextOf);
   const longest = [...contexts.values()].reduce((most, { ids }) => Math.max(most, ids.length), 0);
   const maxTokens = budget ?? Math.max(1, Math.min(defaultBudget, maxPositions - longest));
+  refuseUnlessRoom(config, longest + maxTokens, model.folder);
   const progress = new Progress(line);
   const opened: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
@@ -76,7 +77,7 @@ export async function openSession({ model: text, posed, flags, line }: SessionOp
     const environment = posed.environment && (await startHost(posed.environment));
     if (environment) opened.push(() => environment.close());
     progress.waitFor("the model");
-    await engine.weights.load({ role: "policy", source: { from: "folder", path: model.folder }, trainable: false });
+    await engine.weights.load(loadRequestOf(model, "policy"));
     progress.waitFor("samples");
     return { model, tokenizer, contextOf, maxTokens, engine, pool, ...(environment && { environment }), progress, close };
   } catch (error) {

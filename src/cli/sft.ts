@@ -3,31 +3,38 @@ import { type Command, Option } from "commander";
 import { ConfigError, DataError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import type { Tokenizer } from "../core/tokenizer.js";
-import type { LoadRequest } from "../engine/contract.js";
-import { inspectFolder } from "../engine/onnx/folder.js";
+import type { AdapterSource, LoadRequest } from "../engine/contract.js";
+import { adapterCount } from "../engine/onnx/adapter.js";
+import type { DecoderConfig } from "../engine/onnx/config.js";
+import { type Alternative, availableMemory, estimateMemory, type MemoryEstimate, type MemoryPlan, refuseUnlessFits } from "../engine/onnx/memory.js";
+import { defaultPackPlaces } from "../engine/onnx/pack.js";
 import { parameterCount } from "../engine/onnx/params.js";
 import { startLocal } from "../engine/onnx/start.js";
 import { parseSchedule, type Schedule } from "../engine/schedule.js";
 import { startHost } from "../rollout/environment.js";
 import { namedTask } from "../tasks/catalogue.js";
 import { loadTokenizer, refuseTemplateOptions } from "../tokenizers/load.js";
-import { localModel } from "../train/local-model.js";
+import type { TrainConfig } from "../train/config.js";
+import { findModel, inspectModel, withTemplateOf } from "../train/find-model.js";
 import { saveTokenizer } from "../train/model-files.js";
-import { modelHelp, namedModel } from "../train/model-name.js";
+import { modelHelp } from "../train/model-name.js";
 import { alphabetOf, type Pair, pairExamples, readPairs } from "../train/pairs.js";
 import { rolloutExamples } from "../train/rollout-examples.js";
 import { refuseUnlessSavable, savePolicy } from "../train/save-policy.js";
 import { type Example, epochs, type SftStep, sft } from "../train/sft.js";
 import { type PolicySize, parametersOf, policyConfig, policySizes, workedBatches } from "../train/starter.js";
+import { adapterSource, type LoraForm, loraOf } from "../train/starts.js";
 import { workedEpisodes } from "../train/worked-episodes.js";
 import { type ChatFlags, chatOf, chatOptions } from "./chat-flags.js";
 import { leave } from "./ending.js";
 import { jsonObject, positiveNumber, wholeNumber } from "./flags.js";
+import { type LoraFlags, loraOptions } from "./lora-flags.js";
 import { print } from "./output.js";
 import { Progress } from "./progress.js";
+import { waiting } from "./read-model.js";
 import { interruptedCode, signals } from "./watch.js";
 
-interface SftFlags extends ChatFlags {
+interface SftFlags extends ChatFlags, LoraFlags {
   readonly task?: string;
   readonly taskOptions?: { readonly [name: string]: Json };
   readonly data?: string;
@@ -54,7 +61,7 @@ interface SftFlags extends ChatFlags {
 const longestWarmup = 50;
 
 export function define(command: Command): void {
-  chatOptions(command)
+  loraOptions(chatOptions(command), "form of --out with --lora: adapter (default) or merged")
     .option("--task <name>", "learn the worked solutions of a task (chain, add, pair, calculator, guess, or path of a module)")
     .option("--task-options <json>", "options of the task", jsonObject("--task-options"))
     .option("--data <file>", "learn the pairs of a JSONL or Parquet file instead")
@@ -87,6 +94,7 @@ Examples:
   $ touchstone sft --task chain --size 100k --task-options '{"modulus":7}' --steps 2400 --lr 4e-3 --out starter
   $ touchstone sft --data pairs.jsonl --model starter --steps 200 --lr 1e-4 --out better
   $ touchstone sft --data chats.jsonl --model HuggingFaceTB/SmolLM2-135M-Instruct --steps 200 --batch-size 8 --lr 1e-5 --out better
+  $ touchstone sft --data chats.jsonl --model HuggingFaceTB/SmolLM2-135M-Instruct --lora 16 --lr 2e-4 --steps 200 --batch-size 8 --out adapter
   $ touchstone sft --rollouts rollouts.jsonl --accepted --per-problem 4 --model starter --steps 100 --lr 1e-4 --out better`,
     )
     .action(run);
@@ -106,17 +114,21 @@ async function run(flags: SftFlags): Promise<void> {
   const task = found?.task;
   const pairs: readonly Pair[] =
     flags.data === undefined ? [] : await readPairs(flags.data, { prompt: flags.promptColumn, response: flags.responseColumn, messages: flags.messagesColumn });
-  const model = flags.model === undefined ? undefined : namedModel(await localModel(flags.model));
-  const known = model === undefined ? undefined : await inspectFolder(model.folder);
+  refuseForms(flags);
+  const model = flags.model === undefined ? undefined : await findModel(flags.model, { base: flags.base, onProgress: waiting(flags.json === true) });
+  const known = model === undefined ? undefined : await inspectModel(model);
+  const lora = model && (await loraOf({ lora: loraOption(flags), engine: { name: "onnx" } }, model));
+  if (known) refuseUnlessRoomToLearn(flags, known, lora, flags.model as string);
   const longest = known === undefined ? flags.maxLength : known.maxPositions;
-  const chat = chatOf(flags);
+  const chat = withTemplateOf(model ?? {}, chatOf(flags));
   if (model === undefined) refuseTemplateOptions("option --size", "a new policy has no chat template", chat);
   const own = model === undefined ? undefined : await loadTokenizer(model.folder, chat);
   const tokenizer = own ?? task?.tokenizer ?? (task ? noTokenizer(task.name) : alphabetOf(pairs));
   const config = flags.size === undefined ? undefined : policyConfig(flags.size, tokenizer, flags.maxLength);
   const source: LoadRequest["source"] = model ? { from: "folder", path: model.folder } : { from: "config", config: config as Json, seed };
   const parameters = known ? parameterCount(known) : parametersOf(flags.size as PolicySize, tokenizer.size);
-  refuseUnlessSavable(flags.out, parameters, "option --out");
+  const adapter = lora && adapterSource(lora, seed);
+  refuseUnlessSavable(flags.out, known && lora && flags.save !== "merged" ? adapterCount(known, lora) : parameters, "option --out");
   // Everything that can be refused is read before the engine starts.
   const fixed = task ? undefined : await examplesOf(flags, pairs, tokenizer, longest);
   const host = task?.environment && (await startHost({ environment: task.environment, ...(found && { source: found.source }) }));
@@ -128,7 +140,7 @@ async function run(flags: SftFlags): Promise<void> {
           ? workedEpisodes(task, { host, tokenizer, batchSize, steps, seed })
           : workedBatches(task, tokenizer, batchSize, steps, seed);
     await firstOf(batch, task?.name);
-    await learn(flags, batch, { schedule, source, tokenizer, parameters, template: chat.template });
+    await learn(flags, batch, { schedule, source, ...(adapter && { adapter }), tokenizer, parameters, template: chat.template });
   } finally {
     await host?.close();
   }
@@ -139,13 +151,14 @@ type Batches = (step: number) => readonly Example[] | Promise<readonly Example[]
 interface Learning {
   readonly schedule: Schedule;
   readonly source: LoadRequest["source"];
+  readonly adapter?: AdapterSource;
   readonly tokenizer: Tokenizer;
   readonly parameters: number;
   /** That takes the place of the model's. */
   readonly template: string | undefined;
 }
 
-async function learn(flags: SftFlags, batch: Batches, { schedule, source, tokenizer, parameters, template }: Learning): Promise<void> {
+async function learn(flags: SftFlags, batch: Batches, { schedule, source, adapter, tokenizer, parameters, template }: Learning): Promise<void> {
   const { steps, out, saveEvery } = flags;
   const progress = new Progress({ label: "learning", total: steps, silent: flags.json === true });
   progress.waitFor("the engine");
@@ -159,7 +172,8 @@ async function learn(flags: SftFlags, batch: Batches, { schedule, source, tokeni
   const engine = await startLocal(flags.size === undefined ? Number.POSITIVE_INFINITY : parameters);
   let saved = 0;
   const write = async (folder: string): Promise<void> => {
-    await engine.weights.save({ role: "policy" }, folder);
+    const { save: form = "adapter", dtype = "f32" } = flags;
+    await engine.weights.save({ role: "policy" }, folder, { form, dtype });
     await saveTokenizer(tokenizer, source.from === "folder" ? source.path : undefined, folder, template);
   };
   const between = async (step: number): Promise<void> => {
@@ -171,7 +185,7 @@ async function learn(flags: SftFlags, batch: Batches, { schedule, source, tokeni
     }
   };
   try {
-    await engine.weights.load({ role: "policy", source, trainable: true });
+    await engine.weights.load({ role: "policy", source, ...(adapter && { adapter }), trainable: true });
     progress.waitFor("");
     // Until there is something to save, a signal ends the process as ever.
     for (const signal of signals) process.on(signal, onSignal);
@@ -199,6 +213,38 @@ async function learn(flags: SftFlags, batch: Batches, { schedule, source, tokeni
     for (const signal of signals) process.off(signal, onSignal);
     await engine.close();
   }
+}
+
+/** The options of an adapter, where one is asked for. */
+function loraOption({ lora, loraAlpha, loraTargets }: SftFlags): TrainConfig["lora"] {
+  if (lora === undefined && loraAlpha === undefined && loraTargets === undefined) return undefined;
+  return { ...(lora !== undefined && { rank: lora }), ...(loraAlpha !== undefined && { alpha: loraAlpha }), ...(loraTargets && { targets: loraTargets }) };
+}
+
+/** Forms of the policy that there are not. */
+function refuseForms(flags: SftFlags): void {
+  const { size, save, dtype } = flags;
+  if (size !== undefined && loraOption(flags) !== undefined)
+    throw new ConfigError({
+      place: "option --lora",
+      cause: "a new policy has no weights that could stay as they are",
+      mend: "leave it out, or begin with --model",
+    });
+  if (size !== undefined && save === "adapter") throw new ConfigError({ place: "option --save", cause: "a new policy is no adapter", mend: "leave it out" });
+  if (dtype === "bf16" && (save ?? (loraOption(flags) && "adapter")) === "adapter")
+    throw new ConfigError({ place: "option --dtype", cause: "adapters are always f32", mend: "leave it out, or give --save merged" });
+}
+
+/** Throws MemoryError with what would fit, before an engine is started. */
+function refuseUnlessRoomToLearn({ batchSize }: SftFlags, model: DecoderConfig, lora: LoraForm | undefined, name: string): void {
+  const length = Math.min(model.maxPositions, defaultPackPlaces);
+  const estimate = (slots: number, adapter?: MemoryPlan["adapter"]): MemoryEstimate =>
+    estimateMemory(model, { kind: "train", slots, length: Math.min(length, slots), activations: "recompute" }, adapter ? { adapter } : {});
+  // The longest example is not known yet: a pack of short ones is the least that a step needs.
+  const slots = Math.min(defaultPackPlaces, 16 * batchSize);
+  const alternatives = (): Alternative[] =>
+    lora ? [] : [{ what: "an adapter of rank 16 in place of full training (--lora 16)", estimate: estimate(slots, { rank: 16, targets: "all-linear" }) }];
+  refuseUnlessFits(estimate(slots, lora), availableMemory(), `training ${name}`, alternatives);
 }
 
 /** What the flags of rollouts need beside them. */

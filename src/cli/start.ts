@@ -115,7 +115,7 @@ function nextSteps(out: string, { reason, message, steps, model }: TrainResult, 
     "Look at the run:",
     `  ${invocation()} view ${shellWord(out)}`,
     'A real model on data of your own (my.jsonl: {"question": "…", "answer": 42} a line), from the hub, a GGUF file or a folder:',
-    `  ${invocation()} train --model ${realModel} --data my.jsonl --prompt-column question --verifier number --max-tokens 256 --out ${freeFolder("runs/mine")}`,
+    `  ${invocation()} train --model ${realModel} --lora 16 --data my.jsonl --prompt-column question --verifier number --max-tokens 256 --out ${freeFolder("runs/mine")}`,
     "A task and data of your own, in a folder that trains at once:",
     `  ${invocation()} init ${freeFolder("my-task")}`,
   ];

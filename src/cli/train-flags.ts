@@ -10,10 +10,11 @@ import { modelHelp } from "../train/model-name.js";
 import { verifierNames } from "../verify/catalogue.js";
 import { type ChatFlags, chatOptions, type StopFlags, stopOption } from "./chat-flags.js";
 import { jsonObject, numberFromZero, positiveNumber, share, someText, someTexts, wholeNumber } from "./flags.js";
+import { type LoraFlags, loraOptions } from "./lora-flags.js";
 
 type Options = { readonly [name: string]: Json };
 
-export interface TrainFlags extends ChatFlags, StopFlags {
+export interface TrainFlags extends ChatFlags, StopFlags, LoraFlags {
   readonly config?: string;
   readonly model?: string;
   readonly out?: string;
@@ -60,7 +61,7 @@ export interface TrainFlags extends ChatFlags, StopFlags {
 export function trainOptions(command: Command): Command {
   // Known, so that they are refused with the reason.
   for (const flag of ["--top-p <share>", "--top-k <count>", "--min-p <share>"]) command.addOption(new Option(flag).hideHelp());
-  command
+  loraOptions(command, "also write the final policy to the run's folder `model`: merged (default with --dtype) or adapter")
     .option("--config <file>", "options from a .yaml, .json or .ts file; flags go over them", someText("--config"))
     .option("--model <model>", `the policy to start from: ${modelHelp}`)
     .option("--out <folder>", "folder of the run; new or empty")
@@ -153,6 +154,12 @@ function pairs(flags: TrainFlags): [string[], unknown][] {
   }
   return [
     [["model"], flags.model],
+    [["base"], flags.base],
+    [["lora", "rank"], flags.lora],
+    [["lora", "alpha"], flags.loraAlpha],
+    [["lora", "targets"], flags.loraTargets],
+    [["save", "form"], flags.save],
+    [["save", "dtype"], flags.dtype],
     [["out"], flags.out],
     [["task"], named(flags.task, flags.taskOptions)],
     [["data", "file"], flags.data],

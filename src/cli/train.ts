@@ -26,6 +26,7 @@ A second one ends at once, and the last checkpoint stands. The exit code is 1 wh
 Examples:
   $ touchstone train --model starter --task chain --steps 100 --lr 1e-4 --eval-every 25 --out runs/first
   $ touchstone train --model my-model --data train.jsonl --prompt-column question --verifier number --eval-share 0.1 --out runs/mine
+  $ touchstone train --model HuggingFaceTB/SmolLM2-135M-Instruct --lora 16 --data train.jsonl --verifier number --out runs/lora
   $ touchstone train run.yaml --set method.options.clip_high=0.28 --dry-run
   $ touchstone train run.yaml --view
   $ touchstone train --resume runs/first`,

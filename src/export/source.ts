@@ -11,7 +11,7 @@ import { layoutOf, type TensorShape } from "../engine/onnx/params.js";
 import { folderIdentity, inspectAdapter, readAdapter } from "../engine/onnx/peft.js";
 import type { SafetensorsFile } from "../engine/safetensors.js";
 import { alphabetFiles } from "../tokenizers/alphabet-files.js";
-import { loadTokenizer, refuseLargerTokenizer, templateOf } from "../tokenizers/load.js";
+import { loadTokenizer, refuseLargerTokenizer, type TokenizerOptions, templateOf } from "../tokenizers/load.js";
 
 type Fields = { readonly [key: string]: Json };
 
@@ -36,10 +36,10 @@ export interface ModelSource extends TokenizerSource {
   close(): Promise<void>;
 }
 
-/** Opens a model folder, with a PEFT folder that is merged into it on the way; all is checked by headers. Throws ModelError. */
-export async function openModel(folder: string, adapter?: string): Promise<ModelSource> {
+/** Opens a model folder, with a PEFT folder that is merged into it on the way; all is checked by headers. `chat`: a template in place of the model's. Throws ModelError. */
+export async function openModel(folder: string, adapter?: string, chat: TokenizerOptions = {}): Promise<ModelSource> {
   const shape = await loadConfig(folder);
-  const tokens = await tokenizerFiles(folder);
+  const tokens = await tokenizerFiles(folder, chat);
   refuseLargerTokenizer(tokens.tokenizer, shape.vocabulary, folder);
   const tensors = layoutOf(shape).flatMap(({ parts }) => parts);
   const opened: SafetensorsFile[] = [];
@@ -70,11 +70,11 @@ async function adapterOf(adapter: string, folder: string, shape: DecoderConfig):
   return store;
 }
 
-async function tokenizerFiles(folder: string): Promise<TokenizerSource> {
-  const tokenizer = await loadTokenizer(folder);
+async function tokenizerFiles(folder: string, chat: TokenizerOptions): Promise<TokenizerSource> {
+  const tokenizer = await loadTokenizer(folder, chat);
   if (existsSync(join(folder, alphabetFile))) return { tokenizer, ...alphabetFiles(tokenizer) };
   const fields = (name: string): Fields => (existsSync(join(folder, name)) ? (JSON.parse(readFileSync(join(folder, name), "utf8")) as Fields) : {});
   const config = fields("tokenizer_config.json");
-  const template = templateOf(config, folder)?.source;
+  const template = templateOf(config, folder, chat)?.source;
   return { tokenizer, file: fields("tokenizer.json"), config: template === undefined ? config : { ...config, chat_template: template } };
 }

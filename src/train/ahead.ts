@@ -22,6 +22,7 @@ import { Gap, gapAsSampled } from "./gap.js";
 import { type LabParts, StepLab } from "./lab.js";
 import { Ledger } from "./ledger.js";
 import type { RunStage } from "./methods.js";
+import { policyRequest, type Start } from "./starts.js";
 import type { RunState } from "./state.js";
 
 /** The methods of all stages, with their state. */
@@ -46,6 +47,8 @@ export interface AheadParts {
   readonly changing: ReadonlySet<string>;
   /** Whether the policy has a value head. */
   readonly valueHead: boolean;
+  /** Whether the policy is an adapter, whose earlier states are adapters too. */
+  readonly adapter: boolean;
 }
 
 /** A batch that was drawn ahead of its step. */
@@ -189,9 +192,10 @@ export class Ahead {
     for (const { step, updates, weights, change } of origins) {
       const origin: Origin = { step, updates, weights: weights ?? undefined, change: change ?? undefined };
       const snapshot = { name: nameOf(origin), ...(weights === null ? {} : { identity: weights }) };
-      const { valueHead } = this.parts;
-      const source = { from: "folder", path: join(folder, nameOf(origin)) } as const;
-      await this.parts.engine.weights.load({ role: "policy", source, trainable: true, snapshot, ...(valueHead && { valueHead }) });
+      const { valueHead, adapter } = this.parts;
+      const saved = { from: "folder", path: join(folder, nameOf(origin)) } as const;
+      const start: Start = { folder: saved.path, ...(adapter && { adapter: saved }) };
+      await this.parts.engine.weights.load({ ...policyRequest(start, valueHead, true), snapshot });
       this.origins.push(origin);
     }
     this.rolled = rolled;

@@ -101,6 +101,24 @@ const checkpoint = z.strictObject({
   keep_last: count.default(2).describe("Newest checkpoints that stay; the first and the best stay too."),
 });
 
+const lora = z.strictObject({
+  rank: count.optional().describe("Rank of the adapter; absent: 16, or that of the adapter that goes on to learn."),
+  alpha: z.number().gt(0).optional().describe("Its product is added times alpha / rank; absent: twice the rank (our choice)."),
+  targets: z
+    .union([z.literal("all-linear"), z.array(z.string().min(1)).min(1)])
+    .optional()
+    .describe("Linear layers that it lies on, by PEFT's names such as q_proj; absent: all-linear, which is all of them but the head."),
+  from: z.string().min(1).optional().describe("PEFT folder that it goes on from; a model that is an adapter sets it."),
+});
+
+const save = z.strictObject({
+  form: z
+    .enum(["merged", "adapter"])
+    .default("merged")
+    .describe("Of a run with lora: the base with the adapter added to its weights, or the PEFT folder. Other runs have whole weights alone."),
+  dtype: z.enum(["f32", "bf16"]).default("f32").describe("Numbers of whole weights. Adapters and checkpoints are always f32, so that a resume is exact."),
+});
+
 const engine = z.strictObject({
   name: z.enum(["onnx", "table"]).default("onnx").describe("onnx: decoders; table: softmax tables and linear softmax."),
   threads: count.max(mostThreads).optional().describe("Threads of each engine process; absent: what suits the size of the policy."),
@@ -109,7 +127,9 @@ const engine = z.strictObject({
 });
 
 export const trainConfig = z.strictObject({
-  model: z.string().min(1).describe("Folder of the policy to start from."),
+  model: z.string().min(1).describe("Folder of the policy to start from, or of a PEFT adapter, which then goes on to learn."),
+  base: z.string().min(1).optional().describe("Base of a model that is an adapter; absent: the one that it names."),
+  lora: lora.optional().describe("Train a low-rank adapter in place of the weights, which stay as they are."),
   out: z.string().min(1).describe("Folder of the run; it must be new or empty."),
   task: part.optional().describe("A task by name or by the path of a module; or give data."),
   data: dataOptions.optional().describe("Files with mapped columns; or give a task."),
@@ -166,6 +186,7 @@ export const trainConfig = z.strictObject({
   unscored: z.enum(["drop-sample", "drop-group"]).default("drop-sample").describe("What an answer without a score takes with it."),
   eval: evaluation.prefault({}),
   checkpoint: checkpoint.prefault({}),
+  save: save.optional().describe("Also write the final policy to the folder `model` of the run."),
   limits: limits.prefault({}),
   seed: z.int().min(0).default(0).describe("Seed of all randomness of training."),
   engine: engine.prefault({}),

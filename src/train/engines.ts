@@ -2,9 +2,18 @@
 import { availableParallelism } from "node:os";
 import { ConfigError } from "../core/errors.js";
 import type { Engine, ModelInfo } from "../engine/contract.js";
+import { allTargets } from "../engine/onnx/adapter.js";
 import type { DecoderConfig } from "../engine/onnx/config.js";
 import { inspectFolder, loadConfig, readConfig } from "../engine/onnx/folder.js";
-import { availableMemory, estimateMemory, type MemoryEstimate, refuseUnlessFits } from "../engine/onnx/memory.js";
+import {
+  type Alternative,
+  availableMemory,
+  estimateMemory,
+  type MemoryEstimate,
+  type MemoryPlan,
+  refuseUnlessFits,
+  rowsThatFit,
+} from "../engine/onnx/memory.js";
 import { isHidden } from "../engine/onnx/muon.js";
 import { defaultPackPlaces } from "../engine/onnx/pack.js";
 import { layoutOf, parameterCount, sizeOf } from "../engine/onnx/params.js";
@@ -13,6 +22,8 @@ import { parseConfig } from "../engine/table/config.js";
 import { TableEngine } from "../engine/table/engine.js";
 import { readFolder } from "../engine/table/files.js";
 import type { TrainConfig } from "./config.js";
+import type { RolePlan } from "./roles.js";
+import type { LoraForm } from "./starts.js";
 
 /** The engine's settings with nothing left open. */
 export type EngineForm = TrainConfig["engine"] & { readonly threads: number; readonly workers: number };
@@ -43,24 +54,33 @@ export async function engineForm({ engine, model }: Pick<TrainConfig, "engine" |
 type Sized = Pick<TrainConfig, "model" | "group" | "problems" | "minibatches" | "optimizer" | "overlap"> & {
   readonly engine: EngineForm;
   readonly max_tokens: number;
+  readonly lora?: LoraForm;
 };
 
+type Others = readonly Pick<RolePlan, "trainable" | "shared" | "adapter">[];
+
 /** Bytes that the engine's processes will need together; undefined for engines without an estimate. `prompt`: tokens of the longest prompt. */
-export async function memoryOf(config: Sized, prompt: number, others: readonly { readonly trainable: boolean }[]): Promise<MemoryEstimate | undefined> {
-  const { engine, group, problems, max_tokens } = config;
+export async function memoryOf(config: Sized, prompt: number, others: Others): Promise<MemoryEstimate | undefined> {
+  const { engine, group, problems, max_tokens, lora } = config;
   if (engine.name !== "onnx") return undefined;
   const model = await loadConfig(config.model);
   const length = prompt + max_tokens;
   const rows = Math.ceil((group * problems) / engine.workers);
   const moments =
     config.optimizer?.rule === "sgd" ? ((config.optimizer.momentum ?? 0) > 0 ? 1 : 0) : config.optimizer?.rule === "muon" ? muonMoments(model) : 2;
-  // A role that learns has a gradient and moments of its own.
+  // A role that learns has a gradient and moments of its own: of its adapter, which then lies on the policy's weights or on weights of its own.
+  const size = (trainable: boolean): number => (trainable ? 2 + moments : 1);
+  const whole = others.reduce((sum, { trainable, shared, adapter }) => sum + (shared ? 0 : adapter ? 1 : size(trainable)), 0);
+  const adapters = others.reduce((sum, { trainable, adapter }) => sum + (adapter ? size(trainable) : 0), 0);
   const earlier = config.overlap > 0 ? config.overlap + 1 : 0; // Weights that batches in flight are drawn from.
-  const copies = others.reduce((sum, { trainable }) => sum + (trainable ? 2 + moments : 1), earlier);
+  const plan = (held: number): MemoryPlan =>
+    lora ? { adapter: lora, copies: whole, adapterCopies: adapters + earlier + held } : { copies: whole + earlier + held };
   const slots = Math.max(length, Math.min(defaultPackPlaces, Math.ceil(rows / config.minibatches) * length));
+  const sample = { kind: "sample", sequences: Math.min(256, rows), length } as const;
+  const sequences = rowsThatFit(model, sample, plan(1 + moments), availableMemory() / engine.workers);
   const one = [
-    estimateMemory(model, { kind: "train", slots, length, activations: engine.activations ?? "recompute", moments }, { copies }),
-    estimateMemory(model, { kind: "sample", sequences: Math.min(256, rows), length }, { copies: copies + 1 + moments }),
+    estimateMemory(model, { kind: "train", slots, length, activations: engine.activations ?? "recompute", moments }, plan(0)),
+    estimateMemory(model, { ...sample, sequences }, plan(1 + moments)),
   ].sort((a, b) => b.total - a.total)[0];
   const parts = Object.fromEntries(Object.entries(one.parts).map(([name, bytes]) => [name, bytes * engine.workers]));
   return { parts, total: one.total * engine.workers };
@@ -72,10 +92,33 @@ function muonMoments(model: DecoderConfig): number {
   return 2 - hidden / parameterCount(model);
 }
 
-/** Throws MemoryError with the figures where the run would not fit into what is free. */
-export async function refuseUnlessRoom(config: Sized, prompt: number, others: readonly { readonly trainable: boolean }[]): Promise<void> {
+/** Throws MemoryError with the figures where the run would not fit into what is free, and with what would fit. */
+export async function refuseUnlessRoom(config: Sized, prompt: number, others: Others): Promise<void> {
   const estimate = await memoryOf(config, prompt, others);
-  if (estimate) refuseUnlessFits(estimate, availableMemory(), "this run");
+  if (estimate === undefined) return;
+  const { engine, max_tokens, lora } = config;
+  const available = availableMemory();
+  const alternatives: Alternative[] = [];
+  /** Adds the first change of several that fits. */
+  const offer = async (...changes: readonly (readonly [what: string, change: Partial<Sized>])[]): Promise<void> => {
+    for (const [what, change] of changes) {
+      // Roles that begin as the policy does then share its weights.
+      const roles = change.lora ? others.map((role) => ({ ...role, shared: true as const })) : others;
+      const changed = (await memoryOf({ ...config, ...change }, prompt, roles)) as MemoryEstimate;
+      if (changed.total > available) continue;
+      alternatives.push({ what, estimate: changed });
+      return;
+    }
+  };
+  if (estimate.total > available) {
+    if (engine.workers > 1) await offer(["engine.workers 1", { engine: { ...engine, workers: 1 } }]);
+    if (engine.activations === "keep") await offer(["engine.activations recompute", { engine: { ...engine, activations: "recompute" } }]);
+    const shorter = [2, 4, 8].filter((part) => max_tokens >= 16 * part).map((part) => Math.floor(max_tokens / part));
+    await offer(...shorter.map((tokens): [string, Partial<Sized>] => [`max_tokens ${tokens}`, { max_tokens: tokens }]));
+    const adapter = { rank: 16, alpha: 32, targets: [...allTargets] };
+    if (lora === undefined) await offer(["an adapter of rank 16 in place of full training (--lora 16)", { lora: adapter }]);
+  }
+  refuseUnlessFits(estimate, available, "this run", () => alternatives);
 }
 
 /** What of a policy decides which prompts it can take, read from its folder before an engine is started. Throws ModelError for a folder that the engine would not load. */

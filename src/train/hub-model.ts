@@ -20,8 +20,8 @@ export interface HubId {
 }
 
 /** What a model is fetched for: its weights, its configuration and its tokenizer. */
-const wanted = /^(config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens)\.json$|^chat_template\.jinja$|^LICENSE/;
-const weights = /^(model.*\.safetensors|model\.safetensors\.index\.json)$/;
+const wanted = /^(config|adapter_config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens)\.json$|^chat_template\.jinja$|^LICENSE/;
+const weights = /^((?:adapter_)?model.*\.safetensors|model\.safetensors\.index\.json)$/;
 
 /** `ORGANISATION/NAME`, with `@REVISION`, or with `/FILE.gguf`; undefined for any other text. */
 export function hubId(text: string): HubId | undefined {

@@ -7,6 +7,7 @@ import { saveAlphabet } from "../core/alphabet.js";
 import { ModelError } from "../core/errors.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import { hasTokenizer, loadTokenizer, refuseTemplateOptions, type TokenizerOptions, templateFile } from "../tokenizers/load.js";
+import type { FoundModel } from "./find-model.js";
 
 /** Files of a model folder that are neither weights nor their configuration. */
 const besides = [
@@ -50,13 +51,15 @@ export async function saveTokenizer(tokenizer: Tokenizer, model: string | undefi
   if (isAlphabet(tokenizer)) await saveAlphabet(tokenizer, folder);
 }
 
-/** SHA-256 over the weights and configuration of a model folder: two folders of one hash are the same model. */
-export async function hashModel(folder: string): Promise<string> {
+/** SHA-256 over the weights and configuration of a model, those of an adapter among them: two of one hash are the same. */
+export async function hashModel({ folder, adapter }: Pick<FoundModel, "folder" | "adapter">): Promise<string> {
   const hash = createHash("sha256");
-  const names = readdirSync(folder).filter((name) => name === "config.json" || name.endsWith(".safetensors"));
-  for (const name of names.sort()) {
-    hash.update(`${name}\n`);
-    for await (const piece of createReadStream(join(folder, name))) hash.update(piece as Uint8Array);
+  for (const each of adapter === undefined ? [folder] : [folder, adapter]) {
+    const names = readdirSync(each).filter((name) => /^(adapter_)?config\.json$/.test(name) || name.endsWith(".safetensors"));
+    for (const name of names.sort()) {
+      hash.update(`${name}\n`);
+      for await (const piece of createReadStream(join(each, name))) hash.update(piece as Uint8Array);
+    }
   }
   return hash.digest("hex");
 }

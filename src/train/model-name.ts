@@ -6,14 +6,14 @@ import { checkpointPaths } from "./store/checkpoints.js";
 import { RunReader } from "./store/reader.js";
 
 export interface NamedModel {
-  /** Folder with config.json and the weights. */
+  /** Folder with config.json and the weights, or that of an adapter. */
   readonly folder: string;
   /** The run it comes from, with the step of its checkpoint. */
   readonly run?: { readonly reader: RunReader; readonly step: number };
 }
 
 /** For the help of commands that take one. */
-export const modelHelp = "folder of a model, GGUF file, hub id (ORGANISATION/NAME), or RUN@CHECKPOINT: a step, first, last (default) or best";
+export const modelHelp = "folder of a model or PEFT adapter, GGUF file, hub id (ORGANISATION/NAME), or RUN@CHECKPOINT: a step, first, last (default) or best";
 
 /**
  * Finds a model by what the caller wrote; a checkpoint's files are checked against their hashes. Throws ModelError for what
@@ -31,7 +31,8 @@ export function namedModel(text: string, what = "model"): NamedModel {
   if (!found.isDirectory()) throw new ModelError({ place, cause: "it is a file", mend });
   if (existsSync(join(path, "run.json"))) return fromRun(path, mark ?? "last", place);
   if (mark !== undefined) throw new ModelError({ place, cause: `${path} is no run, so it has no checkpoint ${mark}`, mend: "leave @ out" });
-  if (!existsSync(join(path, "config.json"))) throw new ModelError({ place, cause: "it has neither config.json nor run.json", mend });
+  if (!["config.json", "adapter_config.json"].some((name) => existsSync(join(path, name))))
+    throw new ModelError({ place, cause: "it has neither config.json nor run.json", mend });
   return { folder: path };
 }
 

@@ -47,6 +47,19 @@ const runs: { readonly [what: string]: () => Partial<TrainOptions> } = {
   "groups without signal that are drawn again": () => ({ task: chain, method: "dapo", problems: 6, group: 4 }),
   "Muon on the matrices of the layers": () => ({ task: chain, optimizer: { rule: "muon" } }),
   "a critic": () => ({ task: chain, method: "ppo", roles: { critic: { lr: 1e-3 } } }),
+  "an adapter, its reference, and a batch drawn ahead": () => ({
+    task: chain,
+    lora: { rank: 4 },
+    method: { name: "grpo", options: { kl_coef: 0.01 } },
+    overlap: 1,
+    save: { form: "merged", dtype: "bf16" },
+  }),
+  "an adapter, with a critic and a moving average that are adapters too": () => ({
+    task: chain,
+    lora: { rank: 2, targets: ["q_proj", "v_proj"] },
+    method: { name: "ppo", options: { kl_coef: 0.01 } },
+    roles: { critic: { lr: 1e-3 }, reference: { average: { decay: 0.5 } } },
+  }),
   "two sources with weights": () => ({
     data: {
       key_column: "key",

@@ -1,4 +1,5 @@
 /** Everything of a run that must be right before it begins: configuration, data, method, engine, policy, contexts. */
+import { existsSync } from "node:fs";
 import { resolve as resolvePath } from "node:path";
 import { ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
@@ -25,15 +26,16 @@ import { type Part, parseTrainConfig, partOf, type TrainConfig, type TrainConfig
 import { type Contexts, renderContexts } from "./contexts.js";
 import { type EngineForm, engineForm, limitsOf, refuseUnlessRoom, startEngine } from "./engines.js";
 import { withEpisodes } from "./episodes.js";
+import { type FoundModel, findModel, withTemplateOf } from "./find-model.js";
 import { type Inputs, loadInputs } from "./inputs.js";
-import { isHubModel, localModel } from "./local-model.js";
+import { isHubModel } from "./local-model.js";
 import { type Methods, methodsOf, type RunStage, withMethodPaths, withStagePaths } from "./methods.js";
 import { tokenizerOf } from "./model-files.js";
-import { namedModel } from "./model-name.js";
 import { problemSource } from "./problem-source.js";
 import type { OnProgress } from "./progress.js";
 import { hashesOf, loadRoles, planRoles, type RolesPlan, rateOf, rolesFrom } from "./roles.js";
 import { optimizerMethod, type RuleOf, ruleOf, scheduleOf } from "./rules.js";
+import { adapterSource, type LoraForm, loraOf, policyRequest, type Start } from "./starts.js";
 
 /** What a program hands over as objects, beside the configuration. */
 export interface Given {
@@ -45,9 +47,9 @@ export interface Given {
 
 /** The part that needs neither engine nor policy. */
 export interface Plan {
-  readonly config: Inputs["config"] & { readonly engine: EngineForm };
-  /** Folder that the policy is read from: the configuration's, or that of a checkpoint. */
-  readonly start: string;
+  readonly config: Inputs["config"] & { readonly engine: EngineForm; readonly lora?: LoraForm };
+  /** What the policy is read from: what the configuration names, or a checkpoint. */
+  readonly start: Start;
   /** What the configuration says of the chat template. */
   readonly chat: TokenizerOptions;
   readonly inputs: Inputs;
@@ -95,17 +97,25 @@ const drawingAhead: Method = { name: "overlap", needs: [{ for: "drawing batches 
 /** Reads a configuration and loads what it names. Throws before anything is started. */
 export async function plan(input: TrainConfigInput, given: Given, place = "train", from?: From, onProgress?: OnProgress): Promise<Plan> {
   const named = await absolute(parseTrainConfig(input, place));
-  const chat = readChatOptions(named, (option) => option);
-  const here = (model: string): Promise<string> => localModel(model, { onProgress: (what) => onProgress?.({ kind: "await", what }) });
-  // A run records the folder of the weights, so that it stays the same when the run that was named goes on.
-  const read = from
-    ? named
-    : {
-        ...named,
-        model: namedModel(await here(named.model)).folder,
-        roles: await withRoleFolders(named.roles, async (model, role) => namedModel(await here(model), `roles.${role}.model`).folder),
-      };
-  const start = from?.policy ?? read.model;
+  const find = { onProgress: (what: string) => onProgress?.({ kind: "await", what }) };
+  // A run records the folders of the weights, so that it stays the same when the run that was named goes on; a resume reads those.
+  const policy: FoundModel = from ? { folder: named.model } : await findModel(named.model, { ...find, base: named.base, baseOption: "base" });
+  const chat = withTemplateOf(
+    policy,
+    readChatOptions(named, (option) => option),
+  );
+  const lora = from ? (named.lora as LoraForm | undefined) : await loraOf(named, policy);
+  refuseUnsavable(named.save, lora);
+  const roleModels = new Map<string, FoundModel>();
+  const roleFolders = await withRoleFolders(named.roles, async (model, role) => {
+    // Of a run that goes on, a role that changes is in the checkpoint, and what it began with may be gone.
+    const found = from && !existsSync(model) ? { folder: model } : await findModel(model, { ...find, what: `roles.${role}.model` });
+    roleModels.set(role, found);
+    return found.adapter ?? found.folder;
+  });
+  const { base: _, lora: __, ...rest } = named;
+  const read = { ...rest, model: policy.folder, roles: roleFolders, ...(lora && { lora }) };
+  const start = startFrom({ config: read }, from?.policy);
   const inputs = await loadInputs(read, given.task, onProgress);
   const cells = new Cells();
   const {
@@ -120,10 +130,11 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
     const { stages } = await methodsOf(inputs.config, given.methods ?? [], own, withEpisodes(optimizerMethod(inputs.config), inputs.environment));
     further.push({ stages, cells: own });
   }
-  const engine = given.engine ? { name: inputs.config.engine.name, threads: 1, workers: 1 } : await engineForm({ ...inputs.config, model: start });
-  const asked = planRoles(inputs.config, composed);
+  const engine = given.engine ? { name: inputs.config.engine.name, threads: 1, workers: 1 } : await engineForm({ ...inputs.config, model: start.folder });
+  const asked = planRoles(inputs.config, composed, lora, roleModels);
   const roles = from ? rolesFrom(asked, from.roles) : asked;
-  const config = { ...inputs.config, ...written, engine };
+  const { lora: ___, ...configured } = inputs.config;
+  const config = { ...configured, ...written, engine, ...(lora && { lora }) };
   const answers = config.group * config.problems;
   if (config.minibatches > answers) {
     const cause = `it is ${config.minibatches}, and a batch of ${config.problems} problems with ${config.group} answers has ${answers}`;
@@ -137,17 +148,17 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
 /** Starts engine and verifiers, loads the policy and what roles the method needs, and checks each against the others. */
 export async function prepare(planned: Plan, given: Given, onProgress: OnProgress): Promise<Prepared> {
   const { config, start, chat, inputs, stages, composed, methodFiles, roles } = planned;
-  const tokenizer = await tokenizerOf(start, inputs.tokenizer, chat);
+  const tokenizer = await tokenizerOf(start.folder, inputs.tokenizer, chat);
   const closing: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
     for (const act of closing.splice(0).reverse()) await act();
   };
   try {
     // An engine that was given may hold a policy of a kind that only itself can read.
-    const early = given.engine === undefined ? posed(planned, tokenizer, await limitsOf(config.engine.name, start)) : undefined;
+    const early = given.engine === undefined ? posed(planned, tokenizer, await limitsOf(config.engine.name, start.folder)) : undefined;
     if (given.engine === undefined) {
-      for (const { path } of roles.others) if (path !== start) await limitsOf(config.engine.name, path);
-      await refuseUnlessRoom({ ...config, model: start }, longestPrompt(inputs, tokenizer), roles.others);
+      for (const { path } of roles.others) if (path !== start.folder) await limitsOf(config.engine.name, path);
+      await refuseUnlessRoom({ ...config, model: start.folder }, longestPrompt(inputs, tokenizer), roles.others);
     }
     onProgress({ kind: "await", what: "the verifiers" });
     const pool = async ({ verifier, source, problems }: Pick<Inputs, "verifier" | "source" | "problems">): Promise<JudgePool> => {
@@ -163,8 +174,14 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
     const engine = given.engine ?? (await startEngine(config));
     if (given.engine === undefined) closing.push(() => engine.close());
     onProgress({ kind: "await", what: "the policy" });
-    const valueHead = roles.policyValueHead ? { valueHead: true } : {};
-    const model = await engine.weights.load({ role: "policy", source: { from: "folder", path: start }, trainable: true, ...valueHead });
+    if (start.adapter && !engine.info.has.has("adapters")) {
+      throw new ConfigError({
+        place: "lora",
+        cause: `the engine ${engine.info.name} has no adapters: ${engine.info.lacks.adapters ?? ""}`,
+        mend: "leave it out",
+      });
+    }
+    const model = await engine.weights.load(policyRequest(start, roles.policyValueHead));
     const { contexts, problems } = early ?? posed(planned, tokenizer, model);
     await loadRoles(engine, roles, model, (name) => onProgress({ kind: "await", what: `the ${name}` }));
     const loaded = new Set(["policy", ...roles.others.map(({ name }) => name)]);
@@ -186,6 +203,23 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
     await close();
     throw error;
   }
+}
+
+/** What the policy is read from: as the run begins, or as the folder of a checkpoint has it. */
+export function startFrom(
+  { config: { model, lora, seed } }: { readonly config: Pick<TrainConfig, "model" | "seed"> & { readonly lora?: LoraForm } },
+  saved?: string,
+): Start {
+  if (lora === undefined) return { folder: saved ?? model };
+  return { folder: model, adapter: adapterSource(saved === undefined ? lora : { ...lora, from: saved }, seed) };
+}
+
+/** Refuses forms of the final policy that there are not. */
+function refuseUnsavable(save: TrainConfig["save"], lora: LoraForm | undefined): void {
+  if (save?.form !== "adapter") return;
+  if (lora === undefined) throw new ConfigError({ place: "save.form", cause: "it is adapter, and this run has none", mend: "leave it out, or set lora" });
+  if (save.dtype !== "f32")
+    throw new ConfigError({ place: "save.dtype", cause: "it is bf16, and adapters are always f32", mend: "leave it out, or set save.form to merged" });
 }
 
 /** The contexts of all problems, those of evaluation checked too. */
@@ -254,6 +288,8 @@ async function absolute(config: TrainConfig): Promise<TrainConfig> {
   return {
     ...config,
     model: modelPath(config.model),
+    ...(config.base === undefined ? {} : { base: modelPath(config.base) }),
+    ...(config.lora?.from === undefined ? {} : { lora: { ...config.lora, from: whole(config.lora.from) } }),
     out: resolvePath(config.out),
     ...(config.chat_template === undefined ? {} : { chat_template: whole(config.chat_template) }),
     ...(config.tools === undefined ? {} : { tools: whole(config.tools) }),

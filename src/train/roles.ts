@@ -6,16 +6,22 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigError, ModelError } from "../core/errors.js";
-import type { Engine, ModelInfo, ParameterSet } from "../engine/contract.js";
+import type { AdapterSource, Engine, LoadRequest, ModelInfo, ParameterSet } from "../engine/contract.js";
 import type { Method, RoleWish } from "../methods/contract.js";
 import type { TrainConfig } from "./config.js";
+import type { FoundModel } from "./find-model.js";
 import { hashModel } from "./model-files.js";
 import type { RoleOptions } from "./role-options.js";
+import { adapterSource, type LoraForm, sharedBase } from "./starts.js";
 
 export interface RolePlan {
   readonly name: string;
-  /** Folder that it starts from. */
+  /** Folder that its weights start from. */
   readonly path: string;
+  /** On those weights. */
+  readonly adapter?: AdapterSource;
+  /** They are those that the policy's adapter lies on, of which there is one copy. */
+  readonly shared?: true;
   readonly trainable: boolean;
   readonly valueHead: boolean;
   readonly average?: RoleOptions["average"];
@@ -50,8 +56,26 @@ function wishes(composed: Method): Map<string, RoleWish> {
   return found;
 }
 
-/** The roles of a run. Throws ConfigError for a role that nothing reads, one that follows nobody, and rates of roles that do not learn. */
-export function planRoles({ roles, model }: Pick<TrainConfig, "roles" | "model">, composed: Method): RolesPlan {
+/** Adapter and base of a role in a run whose policy has an adapter: what the policy begins with, and an adapter of its own where it changes. */
+function sharing({
+  lora,
+  seed,
+  changing,
+}: {
+  readonly lora: LoraForm;
+  readonly seed: number;
+  readonly changing: boolean;
+}): Pick<RolePlan, "adapter" | "shared"> {
+  return { shared: true, ...((changing || lora.from !== undefined) && { adapter: adapterSource(lora, seed) }) };
+}
+
+/** The roles of a run; `lora`: the policy's adapter; `found`: the models that roles name. Throws ConfigError for a role that nothing reads, one that follows nobody, and rates of roles that do not learn. */
+export function planRoles(
+  { roles, model, seed }: Pick<TrainConfig, "roles" | "model" | "seed">,
+  composed: Method,
+  lora?: LoraForm,
+  found: ReadonlyMap<string, FoundModel> = new Map(),
+): RolesPlan {
   const wished = wishes(composed);
   const others: RolePlan[] = [];
   for (const [name, options] of Object.entries(roles)) {
@@ -76,7 +100,13 @@ export function planRoles({ roles, model }: Pick<TrainConfig, "roles" | "model">
     const options = roles[name];
     if (name === "policy" || (options === undefined && mustBeNamed.includes(name))) continue;
     const { average = own, lr } = options ?? {};
-    others.push({ name, path: options?.model ?? model, trainable, valueHead, ...(average && { average }), ...(lr !== undefined && { lr }) });
+    const named = found.get(name);
+    const changing = trainable || average !== undefined;
+    const weights =
+      named === undefined
+        ? { path: options?.model ?? model, ...(lora && sharing({ lora, seed, changing })) }
+        : { path: named.folder, ...(named.adapter !== undefined && { adapter: { from: "folder", path: named.adapter } as const }) };
+    others.push({ name, ...weights, trainable, valueHead, ...(average && { average }), ...(lr !== undefined && { lr }) });
   }
   others.sort((a, b) => (a.name < b.name ? -1 : 1));
   return { others, policyValueHead: wished.get("policy")?.valueHead === true };
@@ -87,11 +117,28 @@ export function rateOf(plan: RolesPlan, set: ParameterSet, policyRate: number): 
   return plan.others.find(({ name }) => set === `role:${name}`)?.lr ?? policyRate;
 }
 
+/** What loads a role, once the policy is there. */
+const roleRequest = ({ name, path, adapter, shared, trainable, valueHead }: RolePlan): LoadRequest => ({
+  role: name,
+  source: shared ? sharedBase : { from: "folder", path },
+  trainable,
+  ...(adapter && { adapter }),
+  ...(valueHead ? { valueHead } : {}),
+});
+
 /** Loads all roles beside the policy. Throws ConfigError where a vocabulary is not the policy's. */
 export async function loadRoles(engine: Engine, { others }: RolesPlan, policy: ModelInfo, onRole: (name: string) => void): Promise<void> {
-  for (const { name, path, trainable, valueHead } of others) {
+  for (const role of others) {
+    const { name, path, average } = role;
     onRole(name);
-    const info = await engine.weights.load({ role: name, source: { from: "folder", path }, trainable, ...(valueHead ? { valueHead } : {}) });
+    const info = await engine.weights.load(roleRequest(role));
+    if (average !== undefined && info.adapter !== undefined && (await engine.weights.info(average.of)).adapter === undefined) {
+      throw new ConfigError({
+        place: `roles.${name}.average.of`,
+        cause: `${average.of} is whole weights, and ${name} an adapter`,
+        mend: "follow a role with an adapter",
+      });
+    }
     if (info.vocabulary !== policy.vocabulary) {
       throw new ConfigError({
         place: `roles.${name}`,
@@ -105,7 +152,8 @@ export async function loadRoles(engine: Engine, { others }: RolesPlan, policy: M
 /** Hashes of the folders of roles that stay as they are: they decide bytes. Those that change are in every checkpoint. */
 export async function hashesOf({ others }: RolesPlan): Promise<{ readonly [role: string]: string }> {
   const hashes: { [role: string]: string } = {};
-  for (const { name, path } of others.filter((role) => !changes(role))) hashes[name] = await hashModel(path);
+  for (const { name, path, adapter } of others.filter((role) => !changes(role)))
+    hashes[name] = await hashModel({ folder: path, ...(adapter?.from === "folder" && { adapter: adapter.path }) });
   return hashes;
 }
 
@@ -117,16 +165,21 @@ export const changingRoles = ({ others }: RolesPlan): ReadonlySet<string> => new
 /** The roles of a run that goes on: those that change are in the folder of its checkpoint, the others must be where they were. */
 export function rolesFrom({ others, ...rest }: RolesPlan, folder: string): RolesPlan {
   const found = others.map((role) => {
-    if (changes(role)) return { ...role, path: join(folder, role.name) };
-    if (existsSync(role.path)) return role;
+    if (changes(role)) return restored(role, folder);
+    const gone = [role.path, ...(role.adapter?.from === "folder" ? [role.adapter.path] : [])].find((path) => !existsSync(path));
+    if (gone === undefined) return role;
     throw new ModelError({
       place: `role ${role.name}`,
-      cause: `there is no folder ${role.path} any more, and a checkpoint does not hold what stays as it is`,
+      cause: `there is no folder ${gone} any more, and a checkpoint does not hold what stays as it is`,
       mend: "put the folder back",
     });
   });
   return { ...rest, others: found };
 }
+
+/** The role as a checkpoint has it. */
+const restored = (role: RolePlan, folder: string): RolePlan =>
+  role.adapter ? { ...role, adapter: { from: "folder", path: join(folder, role.name) } } : { ...role, path: join(folder, role.name) };
 
 /** Moves the averages along after a step, in the order of their names. */
 export async function followRoles(engine: Engine, { others }: RolesPlan, step: number): Promise<void> {
@@ -134,8 +187,9 @@ export async function followRoles(engine: Engine, { others }: RolesPlan, step: n
     if (average === undefined || step % average.every !== 0) continue;
     const { of, decay } = average;
     const [own, other] = await Promise.all([engine.weights.info(name), engine.weights.info(of)]);
-    const has = new Set(other.tensors.map((tensor) => tensor.name));
-    const names = own.tensors.map((tensor) => tensor.name).filter((tensor) => has.has(tensor));
+    const learning = ({ adapter, tensors }: ModelInfo): readonly string[] => (adapter?.tensors ?? tensors).map((tensor) => tensor.name);
+    const has = new Set(own.adapter ? learning(other) : other.tensors.map((tensor) => tensor.name));
+    const names = learning(own).filter((tensor) => has.has(tensor));
     const [mine, theirs] = await Promise.all([engine.weights.read({ role: name }, names), engine.weights.read({ role: of }, names)]);
     await engine.weights.write(
       name,
@@ -158,8 +212,9 @@ export function saverOf(engine: Engine, { others }: RolesPlan): ((folder: string
 
 /** Puts back what `saverOf` wrote. */
 export async function restoreRoles(engine: Engine, { others }: RolesPlan, folder: string): Promise<void> {
-  for (const { name, trainable, valueHead } of others.filter(changes)) {
-    await engine.weights.load({ role: name, source: { from: "folder", path: join(folder, name) }, trainable, ...(valueHead ? { valueHead } : {}) });
+  for (const role of others.filter(changes)) {
+    const { name, trainable } = role;
+    await engine.weights.load(roleRequest(restored(role, folder)));
     if (trainable) await engine.weights.loadOptimizer(`role:${name}`, join(folder, `${name}.optimizer.safetensors`));
   }
 }

@@ -23,10 +23,12 @@ import { type Logger, Loggers } from "./logger.js";
 import { isLogger, loggersOf } from "./loggers/catalogue.js";
 import { type EndReason, type LoopParts, runLoop } from "./loop.js";
 import { saveTokenizer } from "./model-files.js";
-import { type Given, type Plan, type Prepared, plan, prepare } from "./prepare.js";
+import { type Given, type Plan, type Prepared, plan, prepare, startFrom } from "./prepare.js";
 import type { OnProgress } from "./progress.js";
 import { refuseOtherVerdicts } from "./rejudge.js";
 import { changingRoles, followRoles, restoreRoles, saverOf } from "./roles.js";
+import { savePolicy } from "./save-policy.js";
+import { policyRequest } from "./starts.js";
 import { freshState, type RunState, stateFromJson, storedAhead } from "./state.js";
 import { refuseUnlessSame } from "./store/begun.js";
 import { checkpointPaths } from "./store/checkpoints.js";
@@ -42,6 +44,9 @@ export interface TrainHooks {
   /** Methods of one's own, as `defineMethod` makes them, which `method` and `stages` may name. */
   readonly methods?: readonly (AnyMethod | OwnMethod)[];
 }
+
+/** Folder of a run that `save` writes the final policy to. */
+const finalModel = "model";
 
 /** A method module whatever its options and state. */
 type OwnMethod = MethodModule<object, Json>;
@@ -69,7 +74,7 @@ export interface TrainResult {
   /** Steps finished, and optimizer steps made. */
   readonly steps: number;
   readonly updates: number;
-  /** The last checkpoint's policy, a model folder. */
+  /** The last checkpoint's policy, a model folder or that of an adapter; with `save`, the folder that it was written to. */
   readonly model: string;
   /** Numbers of the last evaluation (`eval.score`); empty without one. */
   readonly evaluation: { readonly [name: string]: number };
@@ -135,12 +140,7 @@ async function run(planned: Plan, given: Given, hooks: Hooks, again: { readonly 
     let state: RunState = freshState();
     if (opened.resume) {
       const { engine } = prepared;
-      await engine.weights.load({
-        role: "policy",
-        source: { from: "folder", path: opened.resume.policy },
-        trainable: true,
-        ...(prepared.roles.policyValueHead ? { valueHead: true } : {}),
-      });
+      await engine.weights.load(policyRequest(startFrom(prepared, opened.resume.policy), prepared.roles.policyValueHead, true));
       await engine.weights.loadOptimizer("role:policy", opened.resume.optimizer);
       await restoreRoles(engine, prepared.roles, opened.resume.roles);
       const { step, state: stored } = opened.resume;
@@ -153,13 +153,14 @@ async function run(planned: Plan, given: Given, hooks: Hooks, again: { readonly 
     await loggers.begin({ folder: config.out, config: JSON.parse(JSON.stringify(config)), step: state.step }, () => reader.events());
     const end = await runLoop({ ...parts, log: (event) => loggers.event(event) });
     const last = store.lastCheckpoint ?? 0;
+    const model = config.save && end.reason !== "interrupted" ? await saveFinal(prepared, config.save) : join(reader.checkpoints.pathOf(last), "policy");
     result = {
       reason: end.reason,
       message: end.reason === "interrupted" ? `${end.message}; ${goOn(prepared.config.out)}` : end.message,
       folder: prepared.config.out,
       steps: state.step,
       updates: state.updates,
-      model: join(reader.checkpoints.pathOf(last), "policy"),
+      model,
       evaluation: state.evaluation,
     };
   } catch (error) {
@@ -168,6 +169,16 @@ async function run(planned: Plan, given: Given, hooks: Hooks, again: { readonly 
   }
   await close();
   return result;
+}
+
+/** Writes the policy as it is at the end, in the form that was asked for. */
+async function saveFinal({ engine, config, tokenizer, start, chat }: Prepared, { form, dtype }: NonNullable<Prepared["config"]["save"]>): Promise<string> {
+  const model = join(config.out, finalModel);
+  await savePolicy(model, async (folder) => {
+    await engine.weights.save({ role: "policy" }, folder, { form, dtype });
+    await saveTokenizer(tokenizer, start.folder, folder, chat.template);
+  });
+  return model;
 }
 
 /** What all steps of a run share. */
@@ -224,7 +235,20 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
     engine,
     config,
     lab,
-    ...(overlap > 0 ? { ahead: new Ahead({ overlap, steps, engine, compositions: compositionsOf(prepared), lab, changing, valueHead }) } : {}),
+    ...(overlap > 0
+      ? {
+          ahead: new Ahead({
+            overlap,
+            steps,
+            engine,
+            compositions: compositionsOf(prepared),
+            lab,
+            changing,
+            valueHead,
+            adapter: prepared.start.adapter !== undefined,
+          }),
+        }
+      : {}),
     rule: rules[0],
     stages: stages.map((stage, i) => ({ ...stage, rule: rules[i] })),
     onProgress: hooks.onProgress ?? (() => undefined),
@@ -247,7 +271,7 @@ function loopParts(prepared: Prepared, store: RunStore, ledger: Ledger, state: R
     learning: ["role:policy", ...prepared.roles.others.filter(({ trainable }) => trainable).map(({ name }) => `role:${name}` as const)],
     followRoles: (step) => followRoles(engine, prepared.roles, step),
     ...(saveRoles ? { saveRoles } : {}),
-    saveTokenizer: (folder) => saveTokenizer(tokenizer, prepared.start, folder, prepared.chat.template),
+    saveTokenizer: (folder) => saveTokenizer(tokenizer, prepared.start.folder, folder, prepared.chat.template),
     ...(hooks.signal ? { signal: hooks.signal } : {}),
   };
 }

@@ -104,12 +104,15 @@ export interface Alternative {
 export function refuseUnlessFits(estimate: MemoryEstimate, available: number, what: string, alternatives: () => readonly Alternative[] = () => []): void {
   if (estimate.total <= available) return;
   const fitting = alternatives().filter(({ estimate: { total } }) => total <= available);
+  // All that is needed grows about as the model does.
+  const parameters = ((estimate.parts.weights ?? 0) / 4) * (available / estimate.total);
+  const size = parameters >= 1e6 ? ` (about ${(parameters / 1e6).toFixed(0)}M parameters would fit)` : "";
   const would = fitting.map((each) => `${each.what}, which needs about ${gigabytes(each.estimate.total)}`).join("; or ");
   const parts = Object.entries(estimate.parts).sort(([, a], [, b]) => b - a);
   throw new MemoryError({
     place: what,
     cause: `it needs about ${gigabytes(estimate.total)} (${parts.map(([name, bytes]) => `${name} ${gigabytes(bytes)}`).join(", ")}) and ${gigabytes(available)} are available`,
-    mend: fitting.length > 0 ? `take ${would}` : "take a smaller model, fewer or shorter sequences at a time, or a machine with more memory",
+    mend: fitting.length > 0 ? `take ${would}` : `take a smaller model${size}, fewer or shorter sequences at a time, or a machine with more memory`,
     data: { needed: estimate.total, available, parts: { ...estimate.parts } },
   });
 }
