@@ -160,7 +160,7 @@ export function checkSequences(engine: EngineInfo, call: "score" | "forward", se
     checkIds(sequence.response, model.vocabulary, "response", place);
     checkLength(sequence.context.ids.length, sequence.response.length, model, place);
     checkTemperature(sequence.temperature, place);
-    if (call === "score" && sequence.temperature !== 1) needCapability(engine, "score.temperature", place);
+    if (sequence.temperature !== 1) needCapability(engine, "score.temperature", place);
     if (want.values && !model.hasValueHead) throw noValueHead(place, sequence.weights.role);
     if (want.topK !== undefined) checkTopK(want.topK, model.vocabulary, place);
     for (const layer of want.hidden ?? []) {
@@ -239,6 +239,8 @@ export function checkStep(engine: EngineInfo, { update, maxNorm, groups }: StepR
     below1("beta2", update.beta2);
     atLeast0("epsilon", update.epsilon);
   }
+  if (maxNorm !== undefined) needCapability(engine, "optimizer.clip", place);
+  if (groups !== undefined && groups.length > 0) needCapability(engine, "optimizer.groups", place);
   if (maxNorm !== undefined && !(maxNorm > 0)) refuse(place, `maxNorm is ${maxNorm}`, "give a number above 0, or leave it out for no clipping");
   for (const rule of groups ?? []) {
     atLeast0(`rateScale of ${rule.match}`, rule.rateScale);

@@ -153,10 +153,23 @@ export class Bench {
     return (await this.engine.score(sequences)).map(({ logp }) => logp);
   }
 
+  /** The same bits, or within the tolerance where the engine does not promise bits. */
+  same(actual: ArrayLike<number>, expected: ArrayLike<number>): void {
+    if (this.has("exact")) sameBits(actual, expected);
+    else this.close(actual, expected);
+  }
+
+  /** Two answers to one request. */
+  sameAnswer(actual: Sample, expected: Sample, tokens = expected.ids.length): void {
+    expect([...actual.ids], "tokens").toEqual([...expected.ids.slice(0, tokens)]);
+    expect([...actual.sampled]).toEqual([...expected.sampled.slice(0, tokens)]);
+    for (const column of ["rawLogp", "logp", "entropy"] as const) this.same(actual[column], expected[column].slice(0, tokens));
+  }
+
   close(actual: ArrayLike<number>, expected: ArrayLike<number>, tolerance = this.tolerance.logp): void {
     expect(actual.length).toBe(expected.length);
     for (let i = 0; i < expected.length; i++) {
-      if (actual[i] === expected[i]) continue;
+      if (Object.is(actual[i], expected[i]) || actual[i] === expected[i]) continue;
       expect(Math.abs(actual[i] - expected[i]), `entry ${i}: ${actual[i]} instead of ${expected[i]}`).toBeLessThanOrEqual(tolerance);
     }
   }

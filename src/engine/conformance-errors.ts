@@ -146,7 +146,7 @@ export const errorCases: readonly Case[] = [
       const released = await fresh();
       await engine.release(released);
       await refused(backward(released, three), "argument", released);
-      expect((await bench.gradient(info)).every(({ data }) => data.every((x) => x === 0))).toBe(true);
+      if (bench.has("weights.tensors")) expect((await bench.gradient(info)).every(({ data }) => data.every((x) => x === 0))).toBe(true);
     },
   },
   {

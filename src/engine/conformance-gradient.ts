@@ -79,7 +79,7 @@ export const gradientCases: readonly Case[] = [
   },
   {
     name: "gradients add up: over calls, splits and orders",
-    needs: ["train"],
+    needs: ["train", "weights.tensors"],
     run: async (bench) => {
       const info = await bench.role();
       const sequences = [...bench.mixed(info), bench.sequence(info, 4, 12), bench.sequence(info, 2, 4, 0.5)];
@@ -105,7 +105,7 @@ export const gradientCases: readonly Case[] = [
   },
   {
     name: "the engine sums: a sequence that comes twice has twice the gradient",
-    needs: ["train"],
+    needs: ["train", "weights.tensors"],
     run: async (bench) => {
       const info = await bench.role();
       const sequence = bench.sequence(info, 3, 5);
@@ -118,7 +118,7 @@ export const gradientCases: readonly Case[] = [
   },
   {
     name: "derivatives that are zero or absent give exactly 0, and add nothing to what is there",
-    needs: ["train"],
+    needs: ["train", "weights.tensors"],
     run: async (bench) => {
       const info = await bench.role();
       const zero = (await bench.gradient(info)).map((tensor) => ({ ...tensor, data: new Float64Array(tensor.data.length) }));
@@ -141,7 +141,7 @@ export const gradientCases: readonly Case[] = [
   },
   {
     name: "an end token that was sampled is trained: a step along its log-prob raises it",
-    needs: ["sample", "score", "train", "optimizer.sgd"],
+    needs: ["sample", "score", "train", "optimizer.sgd", "optimizer.clip"],
     run: async (bench) => {
       const info = await bench.role();
       const stop = { ids: Array.from({ length: Math.ceil(info.vocabulary / 2) }, (_, i) => i) };
@@ -195,7 +195,7 @@ export const gradientCases: readonly Case[] = [
   },
   {
     name: "the gradient of the inputs leaves that of the weights alone",
-    needs: ["train", "train.inputs"],
+    needs: ["train", "train.inputs", "weights.tensors"],
     run: async (bench) => {
       const info = await bench.role();
       const sequences = bench.mixed(info);
@@ -237,7 +237,7 @@ export const gradientCases: readonly Case[] = [
   },
   {
     name: "a backward pass after the weights moved is refused, or is that of the forward pass",
-    needs: ["train", "optimizer.sgd"],
+    needs: ["train", "optimizer.sgd", "weights.tensors"],
     run: async (bench) => {
       const [info, twin] = [await bench.role(), await bench.role()];
       const run = (role: string): Sequence => ({

@@ -85,8 +85,8 @@ export const scoreCases: readonly Case[] = [
       }
       const again = await bench.engine.score(sequences, want);
       again.forEach(({ logp, entropy }, i) => {
-        sameBits(logp, together[i].logp);
-        sameBits(entropy ?? [], together[i].entropy ?? []);
+        bench.same(logp, together[i].logp);
+        bench.same(entropy ?? [], together[i].entropy ?? []);
       });
     },
   },

@@ -88,7 +88,7 @@ async function inFolder(run: (folder: string) => Promise<void>): Promise<void> {
 export const stepCases: readonly Case[] = [
   {
     name: "learning rate 0 leaves weights and log-probs byte-identical",
-    needs: ["score", "train", "optimizer.sgd", "optimizer.adamw"],
+    needs: ["score", "train", "optimizer.sgd", "optimizer.adamw", "optimizer.clip", "weights.tensors"],
     run: async (bench) => {
       const info = await bench.role();
       const [logp] = await bench.logp([task(info)]);
@@ -102,7 +102,7 @@ export const stepCases: readonly Case[] = [
   },
   {
     name: "sgd steps equal hand-computed ones: plain, with decay, and with momentum over three steps",
-    needs: ["train", "optimizer.sgd"],
+    needs: ["train", "optimizer.sgd", "weights.tensors"],
     run: async (bench) => {
       const info = await bench.role();
       for (const weightDecay of [0, 0.2]) {
@@ -132,7 +132,7 @@ export const stepCases: readonly Case[] = [
   },
   {
     name: "adamw steps equal hand-computed ones over three steps, with decay and a rule for some parameters",
-    needs: ["train", "optimizer.adamw"],
+    needs: ["train", "optimizer.adamw", "optimizer.groups", "weights.tensors"],
     run: async (bench) => {
       for (const groups of [undefined, [{ match: "weight$", rateScale: 0.5, weightDecay: 0 }]]) {
         const info = await bench.role();
@@ -146,7 +146,7 @@ export const stepCases: readonly Case[] = [
   },
   {
     name: "a step forgets the gradient, names the new weights, and moves log-probs along it",
-    needs: ["score", "train", "optimizer.sgd"],
+    needs: ["score", "train", "optimizer.sgd", "optimizer.clip", "weights.tensors"],
     run: async (bench) => {
       const info = await bench.role();
       const [{ logp, weights }] = await bench.engine.score([task(info)]);
@@ -163,7 +163,7 @@ export const stepCases: readonly Case[] = [
   },
   {
     name: "clipping scales the whole gradient to the norm, and leaves a shorter one alone",
-    needs: ["train", "optimizer.sgd"],
+    needs: ["train", "optimizer.sgd", "optimizer.clip", "weights.tensors"],
     run: async (bench) => {
       const info = await bench.role();
       for (const share of [0.25, 4]) {
@@ -184,7 +184,7 @@ export const stepCases: readonly Case[] = [
   },
   {
     name: "a gradient that is not finite is left out, counted and named; weights, moments and the next step are as without it",
-    needs: ["train", "optimizer.adamw"],
+    needs: ["train", "optimizer.adamw", "optimizer.clip", "weights.tensors"],
     run: async (bench) => {
       const [info, twin] = [await bench.role(), await bench.role()];
       for (const one of [info, twin]) await round(bench, one, { update: adamw });
@@ -203,7 +203,7 @@ export const stepCases: readonly Case[] = [
   },
   {
     name: "parameter sets have gradients and optimizer state of their own",
-    needs: ["train", "optimizer.adamw"],
+    needs: ["train", "optimizer.adamw", "weights.tensors"],
     run: async (bench) => {
       const [info, other, lone] = [await bench.role(), await bench.role(), await bench.role()];
       const still = await bench.read(other);
@@ -216,7 +216,7 @@ export const stepCases: readonly Case[] = [
   },
   {
     name: "optimizer state can be forgotten: the next step is a first one, and the weights keep their name",
-    needs: ["train", "optimizer.sgd", "optimizer.adamw", "save"],
+    needs: ["train", "optimizer.sgd", "optimizer.adamw", "save", "weights.tensors"],
     run: (bench) =>
       inFolder(async (folder) => {
         for (const update of everyRule(bench)) {
@@ -233,7 +233,7 @@ export const stepCases: readonly Case[] = [
   },
   {
     name: "optimizer state goes through a file byte-exactly: the next step is the same",
-    needs: ["train", "optimizer.sgd", "optimizer.adamw", "save"],
+    needs: ["train", "optimizer.sgd", "optimizer.adamw", "save", "weights.tensors"],
     run: (bench) =>
       inFolder(async (folder) => {
         for (const update of everyRule(bench)) {

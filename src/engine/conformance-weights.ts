@@ -163,7 +163,7 @@ export const weightsCases: readonly Case[] = [
   },
   {
     name: "a step leaves snapshots and copies alone",
-    needs: ["score", "train", "snapshots", "roles", "optimizer.sgd"],
+    needs: ["score", "train", "snapshots", "roles", "optimizer.sgd", "optimizer.clip"],
     run: async (bench) => {
       const info = await bench.role();
       const copy = await bench.role({ source: { from: "role", role: info.role } });

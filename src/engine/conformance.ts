@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { Bench, type Case, type Subject } from "./conformance-bench.js";
+import { blindCases } from "./conformance-blind.js";
 import { errorCases } from "./conformance-errors.js";
 import { gradientCases } from "./conformance-gradient.js";
 import { sampleCases } from "./conformance-sample.js";
@@ -22,6 +23,7 @@ const themes: { readonly [theme: string]: readonly Case[] } = {
   score: scoreCases,
   gradient: gradientCases,
   step: stepCases,
+  "training as log-probs show it": blindCases,
   weights: weightsCases,
   errors: errorCases,
 };

@@ -43,6 +43,8 @@ export const capabilities = [
   "optimizer.sgd",
   "optimizer.adamw",
   "optimizer.muon",
+  "optimizer.clip",
+  "optimizer.groups",
   "roles",
   "snapshots",
   "weights.tensors",
@@ -52,6 +54,7 @@ export const capabilities = [
   "input-rows",
   "media",
   "save",
+  "exact",
 ] as const;
 export type Capability = (typeof capabilities)[number];
 

@@ -42,6 +42,8 @@ const instead: { readonly [capability in Capability]?: string } = {
   "train.targets": "use the log-probs of the sampled tokens",
   "train.values": "take baselines from the group instead of a critic",
   "optimizer.muon": "use adamw",
+  "optimizer.clip": "leave maxNorm out",
+  "optimizer.groups": "leave groups out",
   "weights.combine": "read the tensors, combine them and write the result",
   adapters: "train full weights, or a role of its own",
 };

@@ -24,6 +24,8 @@ export const has: readonly Capability[] = [
   "train.inputs",
   "optimizer.sgd",
   "optimizer.adamw",
+  "optimizer.clip",
+  "optimizer.groups",
   "optimizer.muon",
   "roles",
   "snapshots",
@@ -31,6 +33,7 @@ export const has: readonly Capability[] = [
   "adapters",
   "input-rows",
   "save",
+  "exact",
 ];
 
 const noCall = "the engine contract has no call for it yet";

@@ -54,12 +54,15 @@ const has: readonly Capability[] = [
   "train.inputs",
   "optimizer.sgd",
   "optimizer.adamw",
+  "optimizer.clip",
+  "optimizer.groups",
   "roles",
   "snapshots",
   "weights.tensors",
   "weights.perturb",
   "input-rows",
   "save",
+  "exact",
 ];
 
 const noCall = "the engine contract has no call for it yet";
