@@ -52,6 +52,7 @@ const order = [
   "train",
   "compare",
   "reproduce",
+  "serve",
   "view",
   "cli",
 ];
