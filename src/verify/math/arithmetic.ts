@@ -69,6 +69,9 @@ function isFactorNext(c: Cursor, value: Expression): boolean {
       return true;
     case "vulgar":
       return false;
+    case "number":
+      // "50!50!": nothing but a factorial ends what a digit could continue.
+      return value.op === "function" && value.name === "factorial" && c.isSign("!", -1);
     case "word":
       return isFactorWord(c, token, value);
     case "command":
@@ -100,7 +103,8 @@ function isFactorWord(c: Cursor, token: Token, value: Expression): boolean {
     return word.length === 1 && !isUnit(word) && !isConstant(value);
   }
   if (word.length === 1) {
-    if (token.gap !== 2 || !isUnit(word) || !isConstant(value) || (!bare && !/^[/^]$/.test(followed?.text ?? ""))) return true;
+    const apart = token.gap === 2 || (c.peek(-1)?.kind === "number" && (c.peek(-1)?.joint !== undefined || /\./.test(c.peek(-1)?.text ?? "")));
+    if (!apart || !isUnit(word) || !isConstant(value) || (!bare && !/^[/^]$/.test(followed?.text ?? ""))) return true;
     c.met.add("letters");
     return c.spelling.letters !== "unit";
   }

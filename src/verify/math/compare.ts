@@ -2,7 +2,7 @@
  * Comparison: whether an answer is the reference, as mathematics. Identity of what was written comes first; then values are
  * taken by their kinds. Total, and bounded by its budget; only declared policies treat the two sides differently.
  */
-import { isConstant, numberOf } from "./build.js";
+import { add, isConstant, multiply, negate, numberOf } from "./build.js";
 import { type Compare, compareCollections, compareMatrices, compareTuples, inAnyOrder, inOrder, isCollection } from "./collections.js";
 import { type Assignment, asRelation, chainOf, compareRelations, namedValue, type Relation } from "./equations.js";
 import { different, equal, unsupported } from "./identity.js";
@@ -10,7 +10,7 @@ import { compareNumbers, compareQuantities, compareRatios, numeralAndNumber, num
 import type { Policies } from "./policies.js";
 import { asIntervals, compareIntervals, solved } from "./ranges.js";
 import { identical } from "./read.js";
-import { type Budget, type Comparison, OutOfSteps, type Reading, type Value } from "./types.js";
+import { type Budget, type Comparison, type Expression, OutOfSteps, type Reading, type Value } from "./types.js";
 
 /** Pairs of readings that are tried where spellings are ambiguous. */
 const mostReadings = 4;
@@ -229,11 +229,29 @@ function choices(a: Value, b: Value, terms: Terms): Comparison {
   return different("choice", `${x ?? named(a)} is not ${y ?? named(b)}`);
 }
 
+/** A matrix against what is none: of one entry it is that entry, between bars it is its determinant. */
 function determinants(a: Value, b: Value, terms: Terms): Comparison {
-  const [x, y] = [a, b].map((value) =>
-    value.kind === "matrix" && value.rows.length === 1 && value.rows[0]?.length === 1 ? (value.rows[0][0] as Value) : value,
-  ) as [Value, Value];
+  const [x, y] = [a, b].map((value) => (value.kind === "matrix" ? (soleNumber(value) ?? value) : value)) as [Value, Value];
   return x === a && y === b ? kinds(a, b) : compareValues(x, y, terms);
+}
+
+function soleNumber({ rows, fence }: Extract<Value, { kind: "matrix" }>): Value | undefined {
+  if (rows.length === 1 && rows[0]?.length === 1) return rows[0][0];
+  if (fence !== "|" || rows.length > 4 || rows.some((row) => row.length !== rows.length)) return undefined;
+  const entries = rows.map((row) => row.flatMap((entry) => (entry.kind === "number" ? [entry.expression] : [])));
+  return entries.some((row) => row.length !== rows.length) ? undefined : { kind: "number", expression: determinant(entries) };
+}
+
+/** By the first row. */
+function determinant(rows: readonly (readonly Expression[])[]): Expression {
+  const [first, ...rest] = rows as [readonly Expression[], ...(readonly Expression[])[]];
+  if (rest.length === 0) return first[0] as Expression;
+  return add(
+    ...first.map((entry, i) => {
+      const term = multiply(entry, determinant(rest.map((row) => row.filter((_, j) => j !== i))));
+      return i % 2 === 0 ? term : negate(term);
+    }),
+  );
 }
 
 function numerals(a: Value, b: Value, terms: Terms): Comparison {

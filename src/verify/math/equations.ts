@@ -1,7 +1,7 @@
 /** Relations against each other: equations and inequalities that are scaled, rearranged or solved for a variable, congruences, and chains of equal values. */
 import { isConstant, multiply, numberOf, partsOf, some, substitute, subtract, symbolOf, variablesOf } from "./build.js";
 import { exact } from "./exact.js";
-import { compareExpressions, different, equal, orderOf, unsupported } from "./identity.js";
+import { compareExpressions, different, equal, haveSameRoots, orderOf, unsupported } from "./identity.js";
 import { compareNumbers, type Terms } from "./numbers.js";
 import { draw } from "./points.js";
 import type { Comparison, Expression, RelationSign, Value } from "./types.js";
@@ -87,7 +87,10 @@ function proportional(p: Expression, q: Expression, sign: RelationSign, other: R
     const [signX, signY] = [orderOf(x, numberOf(0), budget), orderOf(y, numberOf(0), budget)];
     if (signX === undefined || signY === undefined || signX === 0 || signY === 0) continue;
     const result = compareExpressions(multiply(p, y), multiply(q, x), budget, domain);
-    if (result.kind !== "equal") return result;
+    if (result.kind !== "equal") {
+      const isEquation = other === sign && (sign === "=" || sign === "≠");
+      return isEquation && haveSameRoots(p, q, budget) ? equal("relations", "the numerators are each other's multiple") : result;
+    }
     const keeps = signX === signY;
     if (other === sign && (sign === "=" || sign === "≠" || keeps)) return equal("relations", "one is a multiple of the other");
     if (other === turned[sign] && !keeps) return equal("relations", "one is a multiple of the other, turned");

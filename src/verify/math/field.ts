@@ -162,6 +162,39 @@ export class FieldPoint {
     }
   }
 
+  /** A numerator and a denominator, without common factors taken out. */
+  fraction(expression: Expression): readonly [over: number, under: number] {
+    const { p } = this;
+    switch (expression.op) {
+      case "add": {
+        let [over, under] = [0, 1];
+        for (const term of expression.terms) {
+          const [a, b] = this.fraction(term);
+          [over, under] = b === under ? [(over + a) % p, under] : [(((over * b) % p) + ((a * under) % p)) % p, (under * b) % p];
+        }
+        return [over, under];
+      }
+      case "multiply": {
+        let [over, under] = [1, 1];
+        for (const factor of expression.factors) {
+          const [a, b] = this.fraction(factor);
+          [over, under] = [(over * a) % p, (under * b) % p];
+        }
+        return [over, under];
+      }
+      case "divide": {
+        const [[a, b], [c, d]] = [this.fraction(expression.over), this.fraction(expression.under)];
+        return [(a * d) % p, (b * c) % p];
+      }
+      case "negate": {
+        const [a, b] = this.fraction(expression.of);
+        return [(p - a) % p, b];
+      }
+      default:
+        return [this.evaluate(expression), 1];
+    }
+  }
+
   private unknown(name: string): number {
     let value = this.values.get(name);
     if (value === undefined) {

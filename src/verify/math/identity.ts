@@ -107,8 +107,7 @@ function compareConstants(a: Expression, b: Expression, budget: Budget): Compari
       const found = inFields(a, b, budget);
       if (found !== undefined) return found;
     }
-    if (bits === fine && isSharp(x, enclosure.reals) && isSharp(y, enclosure.reals))
-      return equal("enclosures", `the values agree to ${digits(bits)} digits`);
+    if (bits === fine && isSharp(x, enclosure.reals) && isSharp(y, enclosure.reals)) return equal("enclosures", `the values agree to ${digits(bits)} digits`);
   }
   return unsupported("enclosures", "a value is undefined, or could not be found closely enough");
 }
@@ -137,6 +136,20 @@ function inFields(a: Expression, b: Expression, budget: Budget): Comparison | un
   if (agreed < fieldPoints) return undefined;
   const bound = fieldPoints * Math.log2(Math.max(1, degreeOf(a) + degreeOf(b)) / 2 ** 25.9);
   return equal("prime fields", `they agree at random points of ${fieldPoints} prime fields; if they differed, the chance is below 2^${Math.ceil(bound)}`);
+}
+
+/** Whether the numerators of two differences of sides are each other's multiple, so that they are 0 together wherever both are defined. */
+export function haveSameRoots(a: Expression, b: Expression, budget: Budget): boolean {
+  if (!isFieldExpression(a, budget) || !isFieldExpression(b, budget)) return false;
+  let agreed = 0;
+  for (let i = 0; i < primes.length && agreed < fieldPoints; i++) {
+    const [first, second] = [new FieldPoint(primes[i] as number, i, budget), new FieldPoint(primes[i] as number, i + primes.length, budget)];
+    const [x, y, z, w] = [first.fraction(a)[0], first.fraction(b)[0], second.fraction(a)[0], second.fraction(b)[0]];
+    if (Number.isNaN(x + y + z + w)) continue;
+    if ((x * w) % first.p !== (y * z) % first.p || x === 0 || y === 0) return false;
+    agreed++;
+  }
+  return agreed === fieldPoints;
 }
 
 /** Sizes and signs of the points that are tried, in turn; 0 is a size beyond all numbers of the expressions. */

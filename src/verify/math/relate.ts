@@ -14,6 +14,10 @@ export function relationOf(c: Cursor, sides: readonly Expression[], signs: reado
     if (assigned !== undefined) return assigned;
   }
   if (sides.some(({ op }) => op === "structure")) return c.fail("a side of a relation is no expression");
+  const last = sides.at(-1) as Expression;
+  // "x ≡ 1 mod 4" is a congruence, whatever sets the "mod".
+  if (modulus === undefined && signs.at(-1) === "≡" && last.op === "function" && last.name === "mod")
+    return structure({ kind: "relation", sides: [...sides.slice(0, -1), last.of[0] as Expression], signs, modulus: last.of[1] as Expression });
   return structure({ kind: "relation", sides, signs, ...(modulus !== undefined && { modulus }) });
 }
 

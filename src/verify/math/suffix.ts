@@ -52,7 +52,7 @@ function degrees(c: Cursor, amount: Expression): { readonly amount: Expression; 
 }
 
 function percent(c: Cursor): Unit | undefined {
-  if (c.takeSign("%") || c.take("word", "percent")) return unitOf("percent");
+  if (c.takeSign("%") || c.take("word", "percent") || c.take("word", "percentage") || c.take("word", "pct")) return unitOf("percent");
   if (c.is("word", "per") && c.is("word", "cent", 1)) {
     c.at += 2;
     return unitOf("percent");

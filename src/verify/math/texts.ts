@@ -68,6 +68,8 @@ export const textOf = (tokens: readonly Token[]): string =>
     .map(({ text }) => text.toLowerCase())
     .join(" ");
 
+const doesNotExist: Value = { kind: "text", text: "does not exist" };
+
 /** Sentences that name a set or a value. */
 const meanings: { readonly [text: string]: Value } = {
   "all real numbers": { kind: "intervals", parts: [{ low: { closed: false }, high: { closed: false } }], points: [] },
@@ -76,9 +78,14 @@ const meanings: { readonly [text: string]: Value } = {
   "empty set": { kind: "set", items: [] },
   "no solution": { kind: "set", items: [] },
   "no solutions": { kind: "set", items: [] },
-  dne: { kind: "text", text: "does not exist" },
-  "doesn t exist": { kind: "text", text: "does not exist" },
+  dne: doesNotExist,
+  "doesn t exist": doesNotExist,
 };
+
+/** Words of three letters or fewer that are answers by themselves, not products of letters. */
+const shortAnswers: ReadonlySet<string> = new Set(
+  ["yes", "no", "odd", "DNE"].flatMap((word) => [word, word[0]?.toUpperCase() + word.slice(1), word.toUpperCase()]),
+);
 
 /** An answer of words only: a number in words, or a text. Short words of letters that could be variables are left to the parser unless they are text by their setting. */
 function words(tokens: readonly Token[]): Value | undefined {
@@ -87,7 +94,7 @@ function words(tokens: readonly Token[]): Value | undefined {
   for (const { kind, text, plain: set } of tokens) {
     if (kind === "word") {
       plain ||= set && text.length > 1;
-      language ||= partsOfWord(text) === undefined;
+      language ||= partsOfWord(text) === undefined || shortAnswers.has(text);
       continue;
     }
     if (kind !== "sign" || !/^[-,.;:!?"']$/.test(text)) return undefined;

@@ -44,7 +44,7 @@ line(
 line({ month: 1 }, "month months=1; year years yr yrs=12; decade decades=120; century centuries=1200");
 line({ degree: 1 }, "degree degrees deg °=1; arcminute arcminutes=1/60; arcsecond arcseconds=1/3600");
 line({ radian: 1 }, "rad radian radians=1");
-line({ percent: 1 }, "percent pct %=1");
+line({ percent: 1 }, "percent percentage percentages pct %=1");
 line({ USD: 1 }, "USD dollar dollars=1; cent cents=1/100; bucks buck=1");
 for (const [code, names] of Object.entries({
   EUR: "EUR euro euros",

@@ -149,7 +149,7 @@ function whole(words: readonly string[]): Rational | undefined {
 
 /** Words that join sentences, so that what they stand in is no unit. */
 export const sentenceWords: ReadonlySet<string> = new Set(
-  "is are was were be been has have had not no yes because since if then else when where which that this these those with without for from it its they we you he she him her answer or and but so thus hence therefore maybe perhaps about approximately either both neither can cannot could should would will may might must do does did only than into onto there here what who how why equals equal plus minus times".split(
+  "is are was were be been has have had not no yes because since if then else when where which that this these those with without for from it its they we you he she him her answer or and but so thus hence therefore maybe perhaps about approximately either both neither can cannot could should would will may might must do does did only than into onto there here what who how why equals equal plus minus times to".split(
     " ",
   ),
 );
