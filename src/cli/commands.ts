@@ -26,5 +26,6 @@ export const commands: readonly CommandEntry[] = [
   { name: "profile", summary: "how often a policy solves each problem, to filter and weight them by", load: () => import("./profile.js") },
   { name: "methods", summary: "the methods and papers: slots, options, needs, what was shown", load: () => import("./methods.js") },
   { name: "reproduce", summary: "what a paper claims, over paired seeds: shown, not shown or reversed", load: () => import("./reproduce.js") },
+  { name: "serve", summary: "verdicts for other trainers over HTTP, and a policy under OpenAI's interface", load: () => import("./serve.js") },
   { name: "engine", summary: "serve an engine to other processes or machines", load: () => import("./engine.js") },
 ];
