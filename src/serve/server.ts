@@ -83,7 +83,7 @@ async function end(server: Server, running: Running, drainMs: number): Promise<v
   const closed = new Promise<void>((done) => server.close(() => done()));
   server.closeIdleConnections();
   await running.drained(drainMs);
-  running.stop.abort(new Refusal(503, "the server was ended"));
+  running.abort(new Refusal(503, "the server was ended"));
   // Those that are told of it send their last words first.
   await running.drained(500);
   server.closeAllConnections();
@@ -93,12 +93,16 @@ async function end(server: Server, running: Running, drainMs: number): Promise<v
 class Running {
   ending = false;
   count = 0;
-  readonly stop = new AbortController();
+  private readonly asked = new Set<AbortController>();
   private readonly limits: BodyLimits;
   private wake: (() => void) | undefined;
 
   constructor(private readonly options: ServeOptions) {
     this.limits = { mostBytes: options.mostBytes ?? 8 * 2 ** 20, budget: new Budget(budgetBytes) };
+  }
+
+  abort(reason: Refusal): void {
+    for (const each of this.asked) each.abort(reason);
   }
 
   /** Resolves when nothing is under way, or after so long. */
@@ -144,15 +148,14 @@ class Running {
     const leave = (): void => gone.abort(new Refusal(499, "the client went away"));
     response.once("close", leave);
     const late = setTimeout(() => gone.abort(new Refusal(504, `it took longer than ${route.deadlineMs} ms`)), route.deadlineMs);
-    const stop = (): void => gone.abort(this.stop.signal.reason);
-    this.stop.signal.addEventListener("abort", stop, { once: true });
+    this.asked.add(gone);
     try {
       const answer = await route.answer({ body: read.value, query: url.searchParams, signal: gone.signal, response });
       response.off("close", leave);
       if (answer !== undefined) send(response, 200, answer);
     } finally {
       clearTimeout(late);
-      this.stop.signal.removeEventListener("abort", stop);
+      this.asked.delete(gone);
       this.limits.budget.give(read.bytes);
     }
   }
