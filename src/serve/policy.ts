@@ -141,7 +141,8 @@ export class Policy {
       const { stream, visible, ids } = parts[index] as (typeof parts)[number];
       ids.push(id);
       tell(index, visible.push(stream.push(id)));
-      return false;
+      // Between the special tokens that are not shown a stop string is one too.
+      return visible.ended !== undefined;
     };
     const results: Drawn[] = [];
     const sample = withStopStrings((...call) => this.options.engine.sample(...call), tokenizer);

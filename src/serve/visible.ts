@@ -1,4 +1,4 @@
-/** What of a response's text a client sees: all before the first stop string, given out as far as no stop string can begin in it. */
+/** What of a response's text a client sees: all before the stop string that is complete first, given out as far as no stop string can begin in it. */
 export class Visible {
   private held = "";
   private over = false;
@@ -17,7 +17,11 @@ export class Visible {
     this.held += text;
     const found = this.stops.map((stop) => ({ stop, at: this.held.indexOf(stop) })).filter(({ at }) => at >= 0);
     if (found.length > 0) {
-      const { stop, at } = found.reduce((first, other) => (other.at < first.at ? other : first));
+      // The one that is complete first, so that it does not matter in which pieces the text comes.
+      const endOf = ({ stop, at }: (typeof found)[number]): number => at + stop.length;
+      const { stop, at } = found.reduce((first, other) =>
+        endOf(other) < endOf(first) || (endOf(other) === endOf(first) && other.at < first.at) ? other : first,
+      );
       this.over = true;
       this.ended = stop;
       return this.held.slice(0, this.whole ? at + stop.length : at);
