@@ -1,11 +1,12 @@
 /** Plain rollouts: requests to trajectories. Sampling and judging overlap; nothing depends on the order in which answers arrive. */
 import { EngineError } from "../core/errors.js";
+import { Inbox } from "../core/inbox.js";
 import type { Problem } from "../core/problem.js";
 import type { Trajectory } from "../core/trajectory.js";
 import type { Verdict } from "../core/verdict.js";
 import type { Sample, SampleRequest } from "../engine/contract.js";
 import type { Request } from "../methods/contract.js";
-import { Inbox, type SampleCall } from "./coalesce.js";
+import type { SampleCall } from "./coalesce.js";
 
 export interface DrawParts {
   readonly step: number;

@@ -3,7 +3,9 @@
  * budget is used up. The context of a turn is the ids of the one before, the ids that were sampled, and the ids of the
  * observation: nothing is encoded twice. So a conversation is one trajectory (C2), whose observations nobody is trained on.
  */
+
 import { DataError } from "../core/errors.js";
+import { Inbox } from "../core/inbox.js";
 import type { Json } from "../core/json.js";
 import type { Context, Problem } from "../core/problem.js";
 import type { Meaning, RandomKey } from "../core/random.js";
@@ -13,7 +15,6 @@ import { unscored, type Verdict } from "../core/verdict.js";
 import type { Sample, SampleRequest } from "../engine/contract.js";
 import type { Request } from "../methods/contract.js";
 import type { Exchange, Task } from "../tasks/contract.js";
-import { Inbox } from "./coalesce.js";
 import { type DrawParts, sampleRequest, trajectoryOf } from "./draw.js";
 import type { EnvironmentHost } from "./environment.js";
 import { observed } from "./observation.js";
