@@ -134,7 +134,7 @@ function rolloutsText(problems: readonly Problem[], samples: readonly EvaluatedS
     ...samples
       .filter(({ problem }) => problem === key)
       .flatMap((each) => [
-        `  ${each.member}: ${verdictText(each.verdict, each.answer, paint)}, ${each.ids.length} tokens, log-prob ${each.logp.toFixed(2)}, ended by ${each.stop}`,
+        `  ${each.member}: ${verdictText(each.verdict, each.answer, paint)}, ${each.ids.length} tokens, log-prob ${each.logp?.toFixed(2) ?? "unknown"}, ended by ${each.stop}`,
         ...(each.turns ? each.turns.flatMap(turnText) : [each.text]).flatMap(indented),
       ]),
     "",

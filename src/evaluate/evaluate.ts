@@ -141,7 +141,7 @@ export async function evaluate(engine: Engine, options: EvaluateOptions): Promis
     const text = episode?.text ?? tokenizer.decode(sample.ids);
     const verdict = episode ? await verdictOf(episode, problem, ask) : await ask(problem, text, sample.stop === "length");
     const count = episode ? sample.sampled.reduce((a, b) => a + b, 0) : sample.entropy.length;
-    const sum = (values: Float64Array): number => values.reduce((a, b) => a + b, 0);
+    const sum = (values: Float64Array): number | null => known(values.reduce((a, b) => a + b, 0));
     judged[index] = {
       problem: problem.key,
       member: index % n,
@@ -151,7 +151,7 @@ export async function evaluate(engine: Engine, options: EvaluateOptions): Promis
       ...(options.logprobs && { logprobs: sample.logp }),
       logp: sum(sample.logp),
       rawLogp: sum(sample.rawLogp),
-      entropy: sum(sample.entropy) / Math.max(1, count),
+      entropy: known((sum(sample.entropy) ?? Number.NaN) / Math.max(1, count)),
       stop: sample.stop,
       verdict,
     };
@@ -185,6 +185,9 @@ export async function evaluate(engine: Engine, options: EvaluateOptions): Promis
   const metrics = metricsOf(samples, { k: ks, seed });
   return { samples, metrics, weights: identity, warnings: warningsOf(samples, metrics) };
 }
+
+/** A number that an engine tells; null in place of NaN. */
+const known = (value: number): number | null => (Number.isNaN(value) ? null : value);
 
 function refuse(cause: string, mend: string): never {
   throw new ArgumentError({ place: "evaluate", cause, mend });

@@ -35,8 +35,8 @@ export interface Metrics {
   readonly stops: { readonly [stop in StopReason]?: number };
   /** Response tokens. */
   readonly tokens: { readonly total: number; readonly mean: number; readonly max: number };
-  /** Mean entropy a token, in nats. */
-  readonly entropy: number;
+  /** Mean entropy a token, in nats; null where the engine does not tell it. */
+  readonly entropy: number | null;
 }
 
 /** One problem's scored samples, counted. */
@@ -89,7 +89,11 @@ export function metricsOf(samples: readonly EvaluatedSample[], options: { readon
     reasons: tally(samples.flatMap(({ verdict }) => ("reason" in verdict ? [verdict.reason] : []))),
     stops: tally(samples.map(({ stop }) => stop)),
     tokens: { total: tokens, mean: samples.length ? tokens / samples.length : 0, max: lengths.reduce((a, b) => Math.max(a, b), 0) },
-    entropy: tokens ? samples.reduce((sum, { entropy, ids }) => sum + entropy * ids.length, 0) / tokens : 0,
+    entropy: samples.some(({ entropy }) => entropy === null)
+      ? null
+      : tokens
+        ? samples.reduce((sum, { entropy, ids }) => sum + (entropy ?? 0) * ids.length, 0) / tokens
+        : 0,
   };
 }
 

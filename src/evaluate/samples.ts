@@ -19,12 +19,12 @@ export interface EvaluatedSample {
   readonly text: string;
   /** Of each token, under the distribution drawn from; where it was asked for. [tokens] */
   readonly logprobs?: Float64Array;
-  /** Sum of the tokens' log-probs in nats, under the distribution drawn from. */
-  readonly logp: number;
+  /** Sum of the tokens' log-probs in nats, under the distribution drawn from; null where the engine does not tell it. */
+  readonly logp: number | null;
   /** The same at temperature 1, untruncated. */
-  readonly rawLogp: number;
-  /** Mean entropy of the distributions drawn from, in nats a token that was drawn. */
-  readonly entropy: number;
+  readonly rawLogp: number | null;
+  /** Mean entropy of the distributions drawn from, in nats a token that was drawn; null where the engine does not tell it. */
+  readonly entropy: number | null;
   readonly stop: StopReason;
   readonly verdict: Verdict;
   /** What the verifier extracted, or the whole text where it has no `extract`; null: no answer. */

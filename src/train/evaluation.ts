@@ -77,7 +77,7 @@ export async function measurePolicy(
     verdicts: { ...metrics.verdicts },
     reasons: { ...metrics.reasons },
     tokens_mean: metrics.tokens.mean,
-    entropy: metrics.entropy,
+    ...(metrics.entropy !== null && { entropy: metrics.entropy }),
     // Of each problem in order, null where it has no score, so that runs can be compared problem by problem.
     scores: problems.map(({ key }) => rounded(scores.get(key))),
     problem_set: problemSetId(problems),
