@@ -126,7 +126,7 @@ describe("touchstone eval", () => {
     expect(restricted.meta.decoder).toEqual({ n: 3, temperature: 0.9, greedy: false, maxTokens: 33, truncation: { topK: 8, topP: 0.6, minP: 0.1 } });
     expect(restricted.text).toContain("temperature 0.9, top-k 8, top-p 0.6, min-p 0.1, at most 33 tokens");
     // Raw log-probs are of the whole distribution, so each token of a part of it has less.
-    for (const { logp, rawLogp } of restricted.samples) expect(logp).toBeGreaterThan(rawLogp);
+    for (const { logp, rawLogp } of restricted.samples) expect(logp).toBeGreaterThan(rawLogp ?? 0);
     const texts = ({ samples }: typeof restricted) => samples.map(({ text, rawLogp }) => [text, rawLogp]);
     const greedy = texts(await store("greedy", "--greedy"));
     expect(texts(await store("one", "--top-k", "1"))).toEqual(greedy);
