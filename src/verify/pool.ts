@@ -33,6 +33,12 @@ export interface JudgePool {
 }
 
 const defaultDeadlineMs = 30_000;
+/** A verdict that takes longer may never end: a thread that could take the place of its own is loaded from then on. */
+const prepareMs = 100;
+/** Jobs that wait in a thread behind the one it works on, where verdicts are quick: else a thread idles while messages travel. */
+const mostAhead = 15;
+/** Verdicts quicker than this, in milliseconds, are quick. */
+const quickMs = 2;
 /** How long a worker may take to load its verifier. */
 const startMs = 60_000;
 
@@ -124,7 +130,8 @@ interface Thread {
   readonly worker: Worker;
   /** It has a place in the pool: no spare, and not given up. */
   serving: boolean;
-  current: Waiting | undefined;
+  /** What was sent to it, in order: it works on the first. */
+  readonly jobs: Waiting[];
   timer: ReturnType<typeof setTimeout> | undefined;
   /** What ended it. */
   fault: { readonly message: string; readonly at?: string } | undefined;
@@ -145,6 +152,8 @@ class Threads implements JudgePool {
   private spare: Spare | undefined;
   private nextId = 0;
   private closed = false;
+  /** Running mean of what a verdict takes, in milliseconds. */
+  private usualMs = quickMs;
 
   constructor(
     private readonly verifier: Verifier,
@@ -171,7 +180,7 @@ class Threads implements JudgePool {
   /** Starts a worker whose verifier is the one that is meant. */
   private async load(): Promise<Thread> {
     const worker = startThread(import.meta.url, "worker", { source: this.source });
-    const thread: Thread = { worker, serving: false, current: undefined, timer: undefined, fault: undefined };
+    const thread: Thread = { worker, serving: false, jobs: [], timer: undefined, fault: undefined };
     this.threads.add(thread);
     try {
       await this.ready(worker);
@@ -237,27 +246,40 @@ class Threads implements JudgePool {
   }
 
   private dispatch(): void {
-    while (this.queue.length > 0 && this.idle.length > 0) {
-      const thread = this.idle.pop() as Thread;
-      const waiting = this.queue.shift() as Waiting;
-      thread.current = waiting;
-      thread.timer = setTimeout(() => this.prepare(thread), this.deadlineMs / 2);
-      thread.worker.postMessage(waiting.job);
-    }
+    while (this.queue.length > 0 && this.idle.length > 0) this.send(this.idle.pop() as Thread);
+    if (this.queue.length === 0 || this.usualMs >= quickMs) return;
+    // Shared evenly, so that no thread is left without when the queue ends.
+    const threads = [...this.threads].filter(({ serving, jobs }) => serving && jobs.length > 0);
+    for (let ahead = 1; ahead <= mostAhead; ahead++) for (const thread of threads) if (this.queue.length > 0 && thread.jobs.length <= ahead) this.send(thread);
+  }
+
+  private send(thread: Thread): void {
+    const waiting = this.queue.shift() as Waiting;
+    thread.jobs.push(waiting);
+    if (thread.jobs.length === 1) this.watch(thread);
+    thread.worker.postMessage(waiting.job);
+  }
+
+  /** The clock of the job that a thread works on. */
+  private watch(thread: Thread): void {
+    const first = Math.min(this.deadlineMs / 2, prepareMs);
+    thread.timer = setTimeout(() => this.prepare(thread, this.deadlineMs - first), first);
   }
 
   private finish(thread: Thread, verdict: Verdict): void {
-    const { current } = thread;
     clearTimeout(thread.timer);
-    thread.current = undefined;
-    if (current === undefined) return;
-    current.resolve(verdict);
-    this.serve(thread);
+    const done = thread.jobs.shift();
+    if (done === undefined) return;
+    if (verdict.elapsedMs !== undefined) this.usualMs += (verdict.elapsedMs - this.usualMs) / 8;
+    done.resolve(verdict);
+    if (thread.jobs.length > 0) this.watch(thread);
+    else this.idle.push(thread);
+    this.dispatch();
   }
 
-  /** Half of the deadline has gone: the thread that may take this one's place is loaded. */
-  private prepare(thread: Thread): void {
-    thread.timer = setTimeout(() => this.giveUp(thread), this.deadlineMs / 2);
+  /** It takes long: the thread that may take this one's place is loaded. */
+  private prepare(thread: Thread, leftMs: number): void {
+    thread.timer = setTimeout(() => this.giveUp(thread), leftMs);
     if (this.spare !== undefined) return;
     const spare: Spare = { loading: this.load() };
     this.spare = spare;
@@ -276,10 +298,10 @@ class Threads implements JudgePool {
 
   /** The deadline: the thread is ended, which really stops the work. */
   private giveUp(thread: Thread): void {
-    const { current } = thread;
-    thread.current = undefined;
+    const [current, ...others] = thread.jobs.splice(0);
     this.starved++;
     current?.resolve(starvedVerdict(this.deadlineMs));
+    this.queue.unshift(...others);
     this.replace(thread);
     void thread.worker.terminate();
   }
@@ -289,12 +311,13 @@ class Threads implements JudgePool {
     this.threads.delete(thread);
     const at = this.idle.indexOf(thread);
     if (at >= 0) this.idle.splice(at, 1);
-    const { current } = thread;
+    const [current, ...others] = thread.jobs.splice(0);
     if (this.spare?.thread === thread) this.forget(this.spare);
     if (this.closed) {
-      current?.resolve(unscored("pool-closed"));
+      for (const waiting of [current, ...others]) waiting?.resolve(unscored("pool-closed"));
       return;
     }
+    this.queue.unshift(...others);
     if (current !== undefined) {
       current.lost++;
       if (current.lost > 1) current.resolve(unscored("worker-lost", { evidence: { ...thread.fault } }));

@@ -23,9 +23,15 @@ if (port) {
   const send = (answer: Answer): void => port.postMessage(answer);
   try {
     const verifier = await loadVerifier((workerData as { readonly source: VerifierSource }).source);
-    port.on("message", ({ id, problem, response, truncated }: Job) => {
+    const work = async ({ id, problem, response, truncated }: Job): Promise<void> => {
       const start = performance.now();
-      void judge(verifier, problem, response, truncated).then((verdict) => send({ id, verdict: { ...verdict, elapsedMs: performance.now() - start } }));
+      const verdict = await judge(verifier, problem, response, truncated);
+      send({ id, verdict: { ...verdict, elapsedMs: performance.now() - start } });
+    };
+    // One after another: the pool's clock is that of the first of those which were sent.
+    let before = Promise.resolve();
+    port.on("message", (job: Job) => {
+      before = before.then(() => work(job));
     });
     send({ ready: verifierId(verifier) });
   } catch (error) {

@@ -132,8 +132,8 @@ export function powered(c: Cursor): Expression {
       c.next();
       value = call("factorial", value);
     } else if (c.isSign("°") || (c.isSign("∘") && c.peek()?.gap === 0)) {
+      if (isTemperature(c)) return value;
       c.next();
-      if (isTemperature(c)) c.fail("a temperature is no factor");
       value = { op: "degrees", of: value };
     } else if (c.isSign("^") || c.isSign("**")) {
       if (c.isSign("**") && (c.peek(1) === undefined || (isAdditive(c.peek(1)) === false && c.peek(1)?.kind === "sign"))) return value;
@@ -152,7 +152,8 @@ export function powered(c: Cursor): Expression {
   }
 }
 
-const isTemperature = (c: Cursor): boolean => c.is("word", "C") || c.is("word", "F");
+/** Whether a degree sign here is that of a temperature. */
+const isTemperature = (c: Cursor): boolean => c.is("word", "C", 1) || c.is("word", "F", 1);
 
 /** Tokens of `^\circ` or `^{\circ}` from here on, where it is not the degree of a temperature; 0 where there are none. */
 export function degreeAhead(c: Cursor): number {

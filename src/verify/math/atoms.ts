@@ -39,6 +39,10 @@ export function atom(c: Cursor): Expression {
       return c.deeper(() => bracket(c));
     case "sign":
       if (token.text === "|" || token.text === "<") return c.deeper(() => bracket(c));
+      if ((token.text === "∠" || token.text === "△") && c.peek(1)?.kind === "word") {
+        c.next();
+        return symbolOf(`${token.text}${c.next().text}`);
+      }
       return c.fail(`“${token.text}” stands where an operand should`);
     default:
       return c.fail(`“${token.text}” stands where an operand should`);
@@ -221,12 +225,20 @@ function argument(c: Cursor): Expression {
   return c.deeper(() => atom(c));
 }
 
+/** `d`, `dx`, `\partial` at the head of a group. */
+function isDifferential(c: Cursor, ahead: number): boolean {
+  const token = c.peek(c.is("open", "{", ahead) ? ahead + 1 : ahead);
+  return (token?.kind === "word" && /^d[a-zA-Z]?$/.test(token.text)) || (token?.kind === "name" && token.text === "partial");
+}
+
 function command(c: Cursor, token: Token): Expression {
   if (token.text.startsWith("begin:")) return c.deeper(() => matrix(c));
   c.next();
   switch (token.text) {
     case "frac": {
+      const isDerivative = isDifferential(c, 0);
       const over = argument(c);
+      if (isDerivative && isDifferential(c, 0)) return c.fail("a derivative is not supported");
       const under = argument(c);
       if (c.peek()?.kind === "number" && c.peek()?.gap === 0) c.fail("digits touch a fraction");
       return divide(over, under);

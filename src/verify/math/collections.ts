@@ -76,10 +76,13 @@ export function solutionsOf(value: Value, terms: Terms): readonly (readonly Valu
 const bare = (item: Extract<Value, { kind: "assignment" }>): Value =>
   item.value.kind === "set" || item.value.kind === "list" || hasSigns(item.value) ? item.value : ({ kind: "list", items: [item.value] } as const);
 
+/** x of x₁: roots of an equation have numbers. */
+export const unindexed = (name: string): string => name.replace(/_\d+$/, "");
+
 /** Values without their name, where all have the same one. */
 function unnamed(items: readonly Value[]): readonly Value[] {
   const [first] = items;
-  if (first?.kind !== "assignment" || !items.every((item) => item.kind === "assignment" && item.name === first.name)) return items;
+  if (first?.kind !== "assignment" || !items.every((item) => item.kind === "assignment" && unindexed(item.name) === unindexed(first.name))) return items;
   return items.map((item) => (item as Extract<Value, { kind: "assignment" }>).value);
 }
 

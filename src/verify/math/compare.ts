@@ -3,7 +3,7 @@
  * taken by their kinds. Total, and bounded by its budget; only declared policies treat the two sides differently.
  */
 import { add, isConstant, multiply, negate, numberOf } from "./build.js";
-import { type Compare, compareCollections, compareMatrices, compareTuples, inAnyOrder, inOrder, isCollection } from "./collections.js";
+import { type Compare, compareCollections, compareMatrices, compareTuples, inAnyOrder, inOrder, isCollection, unindexed } from "./collections.js";
 import { type Assignment, asRelation, chainOf, compareRelations, namedValue, type Relation } from "./equations.js";
 import { different, equal, unsupported } from "./identity.js";
 import { compareNumbers, compareQuantities, compareRatios, numeralAndNumber, numeralValue, quantityAndNumber, ratioAndNumber, type Terms } from "./numbers.js";
@@ -105,6 +105,10 @@ function withRelations(a: Value, b: Value, terms: Terms): Comparison | undefined
       if (value !== undefined && y.kind !== "list" && y.kind !== "set") return decide({ kind: "number", expression: value });
       if (y.kind === "number" && !isConstant(y.expression)) return expressionAndEquation(x, y, terms);
     }
+    if (x.kind === "assignment" && y.kind === "number") {
+      const count = combinations(x);
+      if (count !== undefined) return decide({ kind: "number", expression: count });
+    }
     if (x.kind === "assignment" && x.value.kind === "relation") {
       const chain = chainOf(x.value, terms);
       if (chain === null || chain === undefined) return different("relations", "a chain of equations does not hold");
@@ -119,6 +123,13 @@ function withRelations(a: Value, b: Value, terms: Terms): Comparison | undefined
     return left !== undefined && right !== undefined ? compareIntervals(left, right, terms) : result;
   }
   return undefined;
+}
+
+/** C(5, 2) and P(5, 2), which are points beside points, and counts beside numbers. */
+function combinations({ name, value }: Assignment): Expression | undefined {
+  if ((name !== "C" && name !== "P") || value.kind !== "tuple" || value.items.length !== 2) return undefined;
+  const of = value.items.flatMap((item) => (item.kind === "number" ? [item.expression] : []));
+  return of.length === 2 ? { op: "function", name: name === "C" ? "binomial" : "permutations", of } : undefined;
 }
 
 const best = (results: readonly Comparison[]): Comparison => results.find(({ kind }) => kind === "equal") ?? (results[0] as Comparison);
@@ -163,8 +174,12 @@ function coordinates(a: Value, b: Value, terms: Terms): Comparison | undefined {
     if (a.kind === "assignment") return compareValues(a.value, b, terms);
     return b.kind === "assignment" ? compareValues(a, b.value, terms) : undefined;
   }
-  const values = (x ?? (y as readonly Assignment[])).map(({ value }) => value);
+  const named = x ?? (y as readonly Assignment[]);
+  const values = named.map(({ value }) => value);
   const other = x === undefined ? a : b;
+  // Numbered roots are a list of solutions.
+  const isOfOne = new Set(named.map(({ name }) => unindexed(name))).size === 1;
+  if (isOfOne && (other.kind === "list" || other.kind === "set")) return undefined;
   if (other.kind !== "tuple" && other.kind !== "list") return x === undefined ? kinds(a, b) : kinds(a, b);
   return x === undefined ? inOrder(other.items, values, compareValues, terms, "names") : inOrder(values, other.items, compareValues, terms, "names");
 }

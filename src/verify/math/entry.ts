@@ -7,7 +7,7 @@ import { relationOf, unionOf } from "./relate.js";
 import { suffix } from "./suffix.js";
 import type { Token } from "./token.js";
 import type { Expression, RelationSign, Unit } from "./types.js";
-import { combine, isCurrency, noUnit, sameDimension, unitOf } from "./units.js";
+import { combine, isCurrency, isUnit, noUnit, sameDimension, unitOf } from "./units.js";
 
 export const isSeparator = (token: Token | undefined): boolean =>
   (token?.kind === "sign" && (token.text === "," || token.text === ";" || token.text === "∧" || token.text === "∨") && token.joint !== true) ||
@@ -105,6 +105,9 @@ export function side(c: Cursor): Expression {
   }
 }
 
+/** Whether a token is a unit of time, length or weight, of which "3 hours and 20 minutes" has two. */
+const isMeasured = (token: Token | undefined): boolean => token?.kind === "word" && token.text.length > 1 && isUnit(token.text);
+
 function amount(c: Cursor): Expression {
   let currency: Unit | undefined;
   let negative = false;
@@ -122,7 +125,9 @@ function amount(c: Cursor): Expression {
   if (negative) total = negate(total);
   if (unit === undefined) return total;
   // "5 ft 3 in", "2 hours 30 minutes": amounts of one dimension add up.
-  while (c.peek()?.kind === "number" && !Object.keys(unit.powers).some((base) => base.startsWith("#"))) {
+  const addend = (): boolean => c.peek()?.kind === "number" || (c.is("word", "and") && c.peek(1)?.kind === "number" && isMeasured(c.peek(2)));
+  while (addend() && !Object.keys(unit.powers).some((base) => base.startsWith("#"))) {
+    c.take("word", "and");
     const more = sum(c);
     const next = suffix(c, more);
     if (next?.unit === undefined || !sameDimension(next.unit, unit)) return c.fail("amounts of different kinds stand side by side");

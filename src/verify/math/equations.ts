@@ -139,7 +139,7 @@ export function namedValue({ sides, signs }: Relation): Expression | undefined {
   if (sides.length !== 2 || signs[0] !== "=") return undefined;
   const [a, b] = sides as [Expression, Expression];
   const isName = (side: Expression): boolean =>
-    !some(side, ({ op }) => op === "number" || op === "constant" || op === "function") &&
+    !some(side, (part) => part.op === "number" || part.op === "constant" || (part.op === "function" && part.name !== "abs")) &&
     [...variablesOf(side)].every((name) => !coordinates.has(name)) &&
     partsOf(side).length > 0;
   if (isName(a) && isConstant(b)) return b;

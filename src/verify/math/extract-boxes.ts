@@ -19,6 +19,7 @@ export function boxesIn(text: string, from = 0): Box[] {
   const found: Box[] = [];
   command.lastIndex = from;
   let ends: Int32Array | undefined;
+  let base = from;
   for (let match = command.exec(text); match !== null; match = command.exec(text)) {
     const at = command.lastIndex;
     const open = text[at] === "{" ? at : braceOnNextLine(text, at);
@@ -27,8 +28,8 @@ export function boxesIn(text: string, from = 0): Box[] {
       if (bare !== undefined) found.push(bare);
       continue;
     }
-    ends ??= closingBraces(text, from);
-    const close = ends[open - from] as number;
+    if (ends === undefined) [ends, base] = [closingBraces(text, open), open];
+    const close = ends[open - base] as number;
     const closed = close > 0;
     const end = closed ? close : text.length;
     const inside = text.slice(open + 1, end);

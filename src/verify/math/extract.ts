@@ -37,10 +37,7 @@ export function extractAnswer(response: string, options: ExtractOptions): Extrac
   const answer = afterThinking(response, options.thinking) ?? (options.unfinished ? insideThinking(response) : undefined);
   if (answer === undefined) return none("unfinished-thinking", "a thinking part has no end");
   const offset = response.length - answer.length;
-  const text = answer.slice(
-    0,
-    answer.length - (/(?:\s|<\|?(?:im_end|eot_id|endoftext|end_of_text|end|return|eos)\|?>|<\/s>)*$/.exec(tail(answer))?.[0].length ?? 0),
-  );
+  const text = withoutEnd(answer);
   const found = options.from !== undefined ? declared(text, options.from) : find(text, options);
   return offset === 0 ? found : moved(found, offset);
 }
@@ -48,8 +45,18 @@ export function extractAnswer(response: string, options: ExtractOptions): Extrac
 /** The reason for which a response without an answer is rejected. */
 export const reasonOf = (fault: ExtractFault): RejectReason => (fault === "unclosed" ? "no-answer" : fault);
 
-/** Where trailing tokens of the chat template can stand. */
-const tail = (text: string): string => text.slice(-400);
+/** Without the blanks and the tokens of a chat template that stand behind the last word. */
+function withoutEnd(text: string): string {
+  let trimmed = text.trimEnd();
+  while (trimmed.endsWith(">")) {
+    const token = endToken.exec(trimmed.slice(-20));
+    if (token === null) break;
+    trimmed = trimmed.slice(0, -token[0].length).trimEnd();
+  }
+  return trimmed;
+}
+
+const endToken = /(?:<\|?(?:im_end|eot_id|endoftext|end_of_text|end|return|eos)\|?>|<\/s>)$/;
 
 const none = (fault: ExtractFault, why: string, candidates: readonly Candidate[] = []): Extraction => ({ kind: "none", fault, why, candidates });
 

@@ -22,14 +22,14 @@ function clock(tokens: readonly Token[]): Value | undefined {
     at++;
   }
   const [hour, ...rest] = parts as [string, ...string[]];
-  if (parts.length < 2 || parts.length > 3 || Number(hour) > 24 || rest.some((part) => part.length !== 2 || Number(part) > 59)) return undefined;
+  if (parts.length === 0 || parts.length > 3 || Number(hour) > 24 || rest.some((part) => part.length !== 2 || Number(part) > 59)) return undefined;
   const letters = tokens
     .slice(at)
     .map(({ text }) => text)
     .join("")
     .replaceAll(".", "")
     .toLowerCase();
-  if (letters === "") return { kind: "time", parts };
+  if (letters === "") return parts.length > 1 ? { kind: "time", parts } : undefined;
   return letters === "am" || letters === "pm" ? { kind: "time", parts, half: letters } : undefined;
 }
 
@@ -70,6 +70,8 @@ export const textOf = (tokens: readonly Token[]): string =>
 
 const doesNotExist: Value = { kind: "text", text: "does not exist" };
 
+const infinitelyMany: Value = { kind: "text", text: "infinitely many" };
+
 /** Sentences that name a set or a value. */
 const meanings: { readonly [text: string]: Value } = {
   "all real numbers": { kind: "intervals", parts: [{ low: { closed: false }, high: { closed: false } }], points: [] },
@@ -78,6 +80,12 @@ const meanings: { readonly [text: string]: Value } = {
   "empty set": { kind: "set", items: [] },
   "no solution": { kind: "set", items: [] },
   "no solutions": { kind: "set", items: [] },
+  "no real solution": { kind: "set", items: [] },
+  "no real solutions": { kind: "set", items: [] },
+  infinite: infinitelyMany,
+  "infinite solutions": infinitelyMany,
+  "infinitely many solutions": infinitelyMany,
+  "infinite number of solutions": infinitelyMany,
   dne: doesNotExist,
   "doesn t exist": doesNotExist,
 };
@@ -104,7 +112,19 @@ function words(tokens: readonly Token[]): Value | undefined {
   const number = numberInWords(tokens.flatMap(({ kind, text }) => (kind === "word" ? [text] : [])));
   if (number !== undefined) return { kind: "number", expression: numberOf(number) };
   const text = textOf(tokens).replace(/^(?:the|a|an) /, "");
-  return meanings[text] ?? (listed(tokens) ? undefined : { kind: "text", text });
+  return meanings[text] ?? (listed(tokens) ? undefined : (several(tokens) ?? { kind: "text", text }));
+}
+
+/** Words between commas, in a list of texts; "even and odd" too. */
+function several(tokens: readonly Token[]): Value | undefined {
+  const parts: Token[][] = [[]];
+  for (const token of tokens) {
+    const separates = isSign(token, ",") || isSign(token, ";") || token.text === "and" || token.text === "or";
+    if (!separates) parts.at(-1)?.push(token);
+    else if (parts.at(-1)?.length !== 0) parts.push([]);
+  }
+  if (parts.length < 2 || parts.some(({ length }) => length === 0 || length > 2)) return undefined;
+  return { kind: "list", items: parts.map((part) => ({ kind: "text", text: textOf(part) })) };
 }
 
 /** "Tuesday, Friday" and "even and odd" are lists, which the parser reads no better: they stay text. A lone letter or two between separators does not. */

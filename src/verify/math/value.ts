@@ -26,6 +26,10 @@ function arranged(expression: Expression): Value {
     case "multiply": {
       const structures = expression.factors.filter((factor) => some(factor, ({ op }) => op === "structure"));
       const scalars = expression.factors.filter((factor) => !structures.includes(factor));
+      const [point, place] = [scalars[0], structures[0]];
+      // "P(3, 4)" is a point with its name.
+      if (scalars.length === 1 && point?.op === "symbol" && /^[A-Z]/.test(point.name) && expression.factors[0] === point && place?.op === "structure" && place.value.kind === "tuple")
+        return { kind: "assignment", name: point.name, value: place.value };
       if (structures.length !== 1) return refuse();
       return mapped(asValue(structures[0] as Expression), (entry) => multiply(...scalars, entry));
     }

@@ -84,6 +84,7 @@ const ones = "zero one two three four five six seven eight nine ten eleven twelv
 const tens = "twenty thirty forty fifty sixty seventy eighty ninety".split(" ");
 const small = new Map<string, number>([...ones.map((word, i) => [word, i] as const), ...tens.map((word, i) => [word, 20 + 10 * i] as const)]);
 export const magnitudes: ReadonlyMap<string, bigint> = new Map([
+  ["dozen", 12n],
   ["hundred", 100n],
   ["thousand", 1000n],
   ["million", 10n ** 6n],
