@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
 import { constants, setPriority } from "node:os";
 import { dirname, resolve } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { type Command, Option } from "commander";
 import { isLoopback, newToken } from "../core/access.js";
 import { ConfigError } from "../core/errors.js";
@@ -22,6 +23,8 @@ interface ViewFlags {
   readonly beside?: true;
 }
 
+/** Milliseconds that a view beside a run stays after it. */
+const lastLookMs = 2500;
 /** Where a run of the same name is looked for again; another program that has it makes the view take any. */
 const usualPort = 7333;
 
@@ -66,6 +69,8 @@ async function view(runs: readonly string[], flags: ViewFlags): Promise<void> {
     for (const signal of signals) process.once(signal, () => stop());
     if (flags.beside) process.stdin.resume().once("end", stop).once("error", stop);
   });
+  // The last step came with the end of the run: pages that are open still ask for it.
+  if (flags.beside) await pause(lastLookMs);
   await served.close();
 }
 

@@ -307,9 +307,9 @@ function extent(lines: readonly Line[], inside: (step: number) => boolean, log: 
       });
     }
   }
+  if (low > high) return log ? [0.1, 1] : [0, 1];
   // What differs in its last digits alone is one number.
   if (high - low <= 1e-5 * Math.max(Math.abs(low), Math.abs(high))) low = high;
-  if (low > high) return log ? [0.1, 1] : [0, 1];
   if (log) return low === high ? [low / 2, high * 2] : [low, high];
   if (low === high) return low === 0 ? [0, 1] : [Math.min(low, low * 0.9, low * 1.1), Math.max(low, low * 0.9, low * 1.1)];
   return low > 0 && low < 0.5 * high ? [0, high] : [low, high];
