@@ -33,6 +33,12 @@ export interface PatientOptions {
   readonly longestWaitMs?: number;
 }
 
+/** A call without its deadline, which is that of all. */
+export interface PatientCall extends Omit<Call, "deadlineMs"> {
+  /** Before each try; may throw a CallFault where there must be no further one. */
+  readonly onTry?: () => void;
+}
+
 const firstPauseMs = 200;
 const longestPauseMs = 5_000;
 /** What a message shows of an answer. */
@@ -58,11 +64,12 @@ export class Patient {
    * What `read` makes of the first answer with a status of 2xx; `read` may throw a CallFault of its own. Throws the last
    * CallFault, or the signal's reason.
    */
-  call<T>(call: Omit<Call, "deadlineMs">, read: (answer: Answer) => T): Promise<T> {
+  call<T>(call: PatientCall, read: (answer: Answer) => T): Promise<T> {
     return this.gate.run(async () => {
       for (let attempt = 0; ; attempt++) {
         await this.wait(this.notBefore - Date.now(), call.signal);
         try {
+          call.onTry?.();
           return await this.once(call, read);
         } catch (error) {
           if (!(error instanceof CallFault && error.passing) || attempt >= this.options.retries) throw error;
@@ -73,7 +80,7 @@ export class Patient {
     }, call.signal);
   }
 
-  private async once<T>(call: Omit<Call, "deadlineMs">, read: (answer: Answer) => T): Promise<T> {
+  private async once<T>(call: PatientCall, read: (answer: Answer) => T): Promise<T> {
     let answer: Answer;
     try {
       answer = await this.http.send({ ...call, deadlineMs: this.options.deadlineMs });

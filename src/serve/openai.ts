@@ -37,7 +37,8 @@ async function completions(policy: Policy, { body, signal, response }: Asked): P
       stream.send([piece(index, text, wish.tokenIds ? { token_ids: ids } : {})]),
     );
     drawn.forEach((each, index) => {
-      const { token_ids: _, ...more } = extras(each, wish) as { readonly token_ids?: unknown };
+      // Its ids have come with its text; log-probs are there once all is drawn.
+      const more = wish.tokenIds ? { ...extras(each, wish), token_ids: [] } : {};
       stream.send([piece(index, "", { logprobs: logprobs(each), finish_reason: each.finish, ...more })]);
     });
     return stream.end(wish, usageOf(contexts, drawn));
