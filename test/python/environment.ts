@@ -33,6 +33,14 @@ export const checks: Environment = {
 /** Math-Verify with SymPy: what the math verifier is measured and audited beside; 115 MB. */
 export const mathVerify: Environment = { name: "math", requirements: "bench/peers/requirements-math.txt", versions: ["3.11", "3.12", "3.10", "3.13"] };
 
+/** SkyRL's Tinker server with its JAX backend, of either dialect; 1 GB each. Its own stubs stand in for torch and PEFT (test/python/stubs). */
+export const skyrl = (version: "0.3" | "0.4"): Environment => ({
+  name: `skyrl-${version}`,
+  requirements: `test/python/requirements-skyrl-${version}.txt`,
+  versions: ["3.12", "3.13"],
+  without: ["torch", "peft", "datasets", "hf-transfer", "treescope"],
+});
+
 const uv = "uv==0.13.9";
 const minutes = 60_000;
 

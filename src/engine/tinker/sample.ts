@@ -1,0 +1,128 @@
+/**
+ * Samples by the protocol: members of one prompt go out as one request, whose i-th answer a server draws with the seed plus
+ * i, so that a prompt is computed once. Seeds come from the key of the first member.
+ */
+import { EngineError } from "../../core/errors.js";
+import type { RandomKey } from "../../core/random.js";
+import type { Sample, SampleRequest } from "../contract.js";
+import { jsonOf } from "./connection.js";
+import type { Answer } from "./http.js";
+import * as json from "./json.js";
+import { post } from "./model.js";
+import * as proto from "./proto.js";
+import type { Encoded, SampleResult, WireSample } from "./wire.js";
+
+/** Requests that one request of the protocol asks for. */
+export interface SampleGroup {
+  /** What all have in common but the key. */
+  readonly request: SampleRequest;
+  /** Places of the requests among those of the call, for each answer: several where keys are equal. */
+  readonly indices: readonly (readonly number[])[];
+  readonly seed: number;
+}
+
+/** Seeds are whole numbers below this, with room for the members above it. */
+const seeds = 2 ** 30;
+/** Answers of one request: what a server decodes at once is not more. */
+const mostAnswers = 256;
+
+const seedOf = (key: RandomKey): number => key[0] % seeds;
+
+/** Requests of one prompt under the same conditions, together; in the order of their first ones. */
+export function groupsOf(requests: readonly SampleRequest[]): SampleGroup[] {
+  interface Open {
+    readonly request: SampleRequest;
+    readonly keys: Map<string, number[]>;
+    readonly seed: number;
+  }
+  const open = new Map<string, Open[]>();
+  requests.forEach((request, index) => {
+    const { context, weights, greedy, temperature, maxTokens, stop, key } = request;
+    const name = JSON.stringify([weights, greedy === true, temperature, maxTokens, stop.ids, [...context.ids]]);
+    const groups = open.get(name) ?? [];
+    open.set(name, groups);
+    const own = key.join();
+    const found = groups.find(({ keys }) => keys.has(own)) ?? groups.find(({ keys }) => keys.size < mostAnswers);
+    if (found === undefined) groups.push({ request, keys: new Map([[own, [index]]]), seed: seedOf(key) });
+    else found.keys.set(own, [...(found.keys.get(own) ?? []), index]);
+  });
+  return [...open.values()].flat().map(({ request, keys, seed }) => ({ request, indices: [...keys.values()], seed }));
+}
+
+/** `source`: the checkpoint or base that draws. */
+export function encodeSample({ request, indices, seed }: SampleGroup, source: object): Encoded {
+  const { context, maxTokens, stop, greedy, temperature } = request;
+  return post("asample", {
+    num_samples: indices.length,
+    prompt: promptOf(context.ids),
+    // Everything is said: what a server takes for a missing value differs, and end tokens are never implied.
+    sampling_params: { max_tokens: maxTokens, temperature: greedy ? 0 : temperature, top_p: 1, top_k: -1, seed, stop: [...stop.ids] },
+    ...source,
+    prompt_logprobs: false,
+    type: "sample",
+  });
+}
+
+/** Scores a whole sequence: the log-probs of a prompt come with one token that nobody reads. */
+export function encodeScore(ids: Int32Array, source: object): Encoded {
+  const sampling_params = { max_tokens: 1, temperature: 1, top_p: 1, top_k: -1, seed: 0, stop: [] };
+  return post("asample", { num_samples: 1, prompt: promptOf(ids), sampling_params, ...source, prompt_logprobs: true, type: "sample" });
+}
+
+const promptOf = (ids: Int32Array): object => ({ chunks: [{ type: "encoded_text", tokens: [...ids] }] });
+
+/** Reads samples by what the answer says that it is. */
+export const readSample = (answer: Answer): SampleResult | undefined =>
+  answer.type === proto.protobufType ? proto.decodeSample(answer.body) : json.decodeSample(jsonOf(answer));
+
+/** Log-probs of all tokens of a prompt but the first: some servers give an entry for that too. */
+export function promptLogp({ promptLogprobs }: SampleResult, tokens: number): Float64Array | undefined {
+  if (promptLogprobs === undefined) return undefined;
+  if (promptLogprobs.length === tokens) return promptLogprobs.slice(1);
+  return promptLogprobs.length === tokens - 1 ? promptLogprobs : undefined;
+}
+
+/** Whether a result has an answer for each member, with a log-prob for each token. */
+export const complete = ({ sequences }: SampleResult, { indices, request }: SampleGroup): boolean =>
+  sequences.length === indices.length &&
+  sequences.every(({ ids, logprobs }) => ids.length === logprobs.length && ids.length > 0 && ids.length <= request.maxTokens);
+
+const none = (length: number): Float64Array => new Float64Array(length).fill(Number.NaN);
+
+/** An answer in the contract's form: it ends with its first end token, whatever a server went on to draw. Servers tell log-probs at temperature 1, and no entropies. Throws EngineError for tokens or numbers that are none. */
+export function sampleOf(
+  sample: WireSample,
+  index: number,
+  request: SampleRequest,
+  model: { readonly vocabulary: number; readonly weights: string; readonly place: string },
+): Sample {
+  const wrong = sample.ids.findIndex((id) => id < 0 || id >= model.vocabulary);
+  if (wrong >= 0) {
+    throw new EngineError({
+      place: model.place,
+      cause: `it drew the token ${sample.ids[wrong]}, and the model has a vocabulary of ${model.vocabulary}`,
+      mend: "give the folder of the model that the server runs",
+    });
+  }
+  const bad = sample.logprobs.findIndex((x) => !Number.isFinite(x));
+  if (bad >= 0) {
+    throw new EngineError({
+      place: model.place,
+      cause: `the log-prob of the token ${sample.ids[bad]} that it drew is ${sample.logprobs[bad]}`,
+      mend: "resume the run from its last checkpoint: the weights are not finite",
+    });
+  }
+  const end = sample.ids.findIndex((id) => request.stop.ids.includes(id));
+  const length = end >= 0 ? end + 1 : sample.ids.length;
+  const logp = sample.logprobs.slice(0, length);
+  return {
+    index,
+    ids: sample.ids.slice(0, length),
+    sampled: new Uint8Array(length).fill(1),
+    rawLogp: logp,
+    logp: request.temperature === 1 ? logp.slice() : none(length),
+    entropy: none(length),
+    stop: end >= 0 || (sample.stop === "stop" && length < request.maxTokens) ? "eos" : "length",
+    weights: model.weights,
+  };
+}
