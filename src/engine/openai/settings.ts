@@ -23,7 +23,7 @@ export interface OpenaiSettings {
 
 /** What the engine knows of the model by its files here. */
 export interface LocalModel {
-  readonly tokenizer: Pick<Tokenizer, "id" | "size" | "eosIds" | "encode" | "decode">;
+  readonly tokenizer: Pick<Tokenizer, "size" | "eosIds" | "bosId" | "raw" | "decode">;
   /** Rows of the output layer; default: the tokenizer's size. */
   readonly vocabulary?: number;
   /** Of context and response together; the server's own limit, where it tells one, holds too. */
