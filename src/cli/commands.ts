@@ -23,6 +23,7 @@ export const commands: readonly CommandEntry[] = [
   { name: "chat", summary: "talk with a policy in the terminal, with verdicts, or with two side by side", load: () => import("./chat.js") },
   { name: "export", summary: "a model as a GGUF file, or as a folder that transformers.js runs", load: () => import("./export.js") },
   { name: "verify", summary: "what a verifier says of an answer, or of a file of them, and why", load: () => import("./verify.js") },
+  { name: "audit", summary: "how often a verifier is wrong on answers known to be right, or wrong", load: () => import("./audit.js") },
   { name: "profile", summary: "how often a policy solves each problem, to filter and weight them by", load: () => import("./profile.js") },
   { name: "methods", summary: "the methods and papers: slots, options, needs, what was shown", load: () => import("./methods.js") },
   { name: "reproduce", summary: "what a paper claims, over paired seeds: shown, not shown or reversed", load: () => import("./reproduce.js") },

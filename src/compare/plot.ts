@@ -48,7 +48,7 @@ export async function writePicture(folder: string, stem: string, spec: Spec): Pr
 export type Spec = import("vega").Spec;
 
 /** A picture as SVG. Throws ConfigError where vega is not installed. */
-async function drawn(spec: Spec): Promise<string> {
+export async function drawn(spec: Spec): Promise<string> {
   const { parse, View } = await optional("vega", () => import("vega"));
   const view = new View(parse(spec), { renderer: "none" });
   try {
