@@ -5,33 +5,13 @@
  *
  *     npm run bench engine [-- 135M 1M 100k] [-- --rounds 3]
  */
-import { fork } from "node:child_process";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { allocator, best, median, peer, peersSaid, say, share, steady, sum } from "./lib/peers.js";
+import { measure } from "./lib/measure.js";
+import { best, median, peer, peersSaid, say, share, steady, sum } from "./lib/peers.js";
 import { modelFlops, type ShapeName, shapes } from "./lib/shapes.js";
 import type { Found, Work } from "./lib/worker.js";
 
 const cores = availableParallelism();
-const here = fileURLToPath(new URL(".", import.meta.url));
-
-/** Runs equal workers at the same time. */
-async function measure(works: readonly Work[]): Promise<Found[]> {
-  const children = works.map((work) =>
-    fork(join(here, "lib", "worker.ts"), [JSON.stringify(work)], { execArgv: ["--import", "tsx"], env: { ...process.env, ...allocator } }),
-  );
-  const next = (child: (typeof children)[number]) =>
-    new Promise<unknown>((resolve, reject) => {
-      child.once("message", resolve);
-      child.once("exit", (code) => reject(new Error(`the worker ended with ${code}`)));
-    });
-  await Promise.all(children.map(next));
-  const results = children.map(next);
-  for (const child of children) child.send("go");
-  return (await Promise.all(results)) as Found[];
-}
-
 /** The product rate of all workers together, and whether it moved by over 15 %. */
 function gemm(found: readonly Found[]): { rate: number; still: boolean } {
   const before = sum(found.map((f) => f.gemm[0]));

@@ -8,11 +8,17 @@ import { loadRuntime } from "../../src/engine/onnx/runtime.js";
 import { configOf, type ShapeName, shapes } from "./shapes.js";
 
 export interface Work {
-  readonly kind: "train" | "decode";
+  readonly kind: "train" | "decode" | "decode and train";
   readonly shape: ShapeName;
+  /** Model folder of that shape; absent: random weights. */
+  readonly folder?: string;
+  /** Rank of an adapter on all products of the layers, which then learns in place of the weights. */
+  readonly adapter?: number;
   readonly batch: number;
-  /** Tokens a sequence; for decoding, tokens drawn. */
+  /** Tokens a sequence; for decoding alone, tokens drawn. */
   readonly tokens: number;
+  /** Tokens drawn by a worker that does both. */
+  readonly drawn?: number;
   readonly threads: number;
   readonly activations: "keep" | "recompute";
   readonly repeats: number;
@@ -26,6 +32,8 @@ export interface Found {
   /** Milliseconds of each repeat: forward and backward, or of a decode step. */
   readonly ms: readonly number[];
   readonly optimizerMs: readonly number[];
+  /** Of a worker that does both: milliseconds of a decode step. */
+  readonly decodeMs?: readonly number[];
   readonly peakGb: number;
   /** GB/s of one thread's copy. */
   readonly copyGbs: number;
@@ -117,17 +125,25 @@ async function decode(engine: OnnxEngine): Promise<number[]> {
     return performance.now() - start;
   };
   // The difference of a long and a short call is decoding alone, without the prompt's prefill.
-  for (let i = 0; i < work.repeats; i++) ms.push(((await time(work.tokens, i)) - (await time(2, i))) / (work.tokens - 2));
+  const { drawn = work.tokens } = work;
+  for (let i = 0; i < work.repeats; i++) ms.push(((await time(drawn, i)) - (await time(2, i))) / (drawn - 2));
   return ms;
 }
 
 const engine = await OnnxEngine.create({ threads: work.threads, activations: work.activations });
-await engine.weights.load({ role: "policy", source: { from: "config", config: configOf(work.shape), seed: 1 }, trainable: work.kind === "train" });
+const { folder, adapter } = work;
+await engine.weights.load({
+  role: "policy",
+  source: folder === undefined ? { from: "config", config: configOf(work.shape), seed: 1 } : { from: "folder", path: folder },
+  ...(adapter !== undefined && { adapter: { from: "new", seed: 1, rank: adapter, alpha: 2 * adapter, targets: "all-linear" } }),
+  trainable: work.kind !== "decode",
+});
 const said = new Promise((resolve) => process.once("message", resolve));
 process.send?.("ready");
 await said;
 const before = await gemmRate();
-const found = work.kind === "train" ? await train(engine) : { ms: await decode(engine), optimizerMs: [] };
+const decodeMs = work.kind === "train" ? [] : await decode(engine);
+const found = work.kind === "decode" ? { ms: decodeMs, optimizerMs: [] } : { ...(await train(engine)), decodeMs };
 const after = await gemmRate();
 process.send?.({ gemm: [before, after], ...found, peakGb: peakGb(), copyGbs: copyRate() } satisfies Found);
 await engine.close();

@@ -54,11 +54,17 @@ const runs: { readonly [what: string]: () => Partial<TrainOptions> } = {
     overlap: 1,
     save: { form: "merged", dtype: "bf16" },
   }),
-  "an adapter, with a critic and a moving average that are adapters too": () => ({
+  "an adapter, with a critic that is one too": () => ({
     task: chain,
     lora: { rank: 2, targets: ["q_proj", "v_proj"] },
-    method: { name: "ppo", options: { kl_coef: 0.01 } },
-    roles: { critic: { lr: 1e-3 }, reference: { average: { decay: 0.5 } } },
+    method: "ppo",
+    roles: { critic: { lr: 1e-3 } },
+  }),
+  "an adapter and its moving average": () => ({
+    task: chain,
+    lora: { rank: 2 },
+    method: { name: "grpo", options: { kl_coef: 0.01 } },
+    roles: { reference: { average: { decay: 0.5 } } },
   }),
   "two sources with weights": () => ({
     data: {
