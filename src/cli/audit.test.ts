@@ -9,16 +9,16 @@ import { scratch } from "../../test/support/tabular.js";
 
 const folder = scratch();
 const audit = (...args: string[]) => run(process.execPath, ["--import", "tsx", "src/cli/main.ts", "audit", ...args], { cwd: repository });
-const report = async (name: string, ...args: string[]) => {
-  const { out, err, code } = await audit(name, "--golds", "3", "--json", "--out", join(folder, name.replace(/\W/g, "")), ...args);
-  return { code, err, ...(JSON.parse(out) as { [part: string]: never }) } as {
-    readonly code: number;
-    readonly clean: boolean;
-    readonly files: { readonly html: string; readonly json: string };
-    readonly self_validation: { readonly accepted: number; readonly n: number };
-    readonly cells: readonly { readonly category: string; readonly reject: number; readonly error: number; readonly n: number }[];
-  };
-};
+interface Printed {
+  readonly clean: boolean;
+  readonly files: { readonly html: string; readonly json: string };
+  readonly self_validation: { readonly accepted: number; readonly n: number };
+  readonly cells: readonly { readonly category: string; readonly reject: number; readonly error: number; readonly n: number }[];
+}
+async function report(name: string, ...args: string[]): Promise<Printed & { readonly code: number | null }> {
+  const { out, code } = await audit(name, "--golds", "3", "--json", "--out", join(folder, name.replace(/\W/g, "")), ...args);
+  return { code, ...(JSON.parse(out) as Printed) };
+}
 
 describe("touchstone audit", () => {
   it("finds nothing against math, and writes a page with charts that stands alone", async () => {
