@@ -76,6 +76,11 @@ export class TinkerStub {
     this.faults.push({ path, fault, after, times });
   }
 
+  /** From now on all is as it should be. */
+  unlay(): void {
+    this.faults.length = 0;
+  }
+
   /** Steps that all models have made with a rate above 0, one after another. */
   get steps(): number[] {
     return [...this.applied.values()].flat().filter((rate) => rate > 0);
