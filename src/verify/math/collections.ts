@@ -1,6 +1,7 @@
 /** Lists, sets, tuples and matrices: what belongs together, in which order, by which policy. */
-import { different, equal } from "./identity.js";
+
 import type { Terms } from "./numbers.js";
+import { different, equal } from "./results.js";
 import { familiesOf, hasSigns } from "./signs.js";
 import type { Comparison, Value } from "./types.js";
 
@@ -91,11 +92,14 @@ export const isCollection = (value: Value): boolean =>
 
 /** A collection against another, or against one value. */
 export function compareCollections(a: Value, b: Value, compare: Compare, terms: Terms): Comparison {
-  const [isSet, isList] = [[a, b].some(({ kind }) => kind === "set"), [a, b].every(({ kind }) => kind === "list")];
+  const isSet = [a, b].some(({ kind }) => kind === "set");
+  const isList = [a, b].every(({ kind }) => kind === "list");
+  // Each value counts once in a set, a family, or where "or" gives one value in several spellings; "3, 3" is no 3.
+  const once = isSet || hasSigns(a) || hasSigns(b) || [a, b].some((value) => value.kind === "list" && value.word === "or");
   let first: Comparison | undefined;
   for (const x of solutionsOf(a, terms)) {
     for (const y of solutionsOf(b, terms)) {
-      const [left, right] = isSet || !isList ? [distinct(x, compare, terms), distinct(y, compare, terms)] : [x, y];
+      const [left, right] = once ? [distinct(x, compare, terms), distinct(y, compare, terms)] : [x, y];
       const ordered = isList && terms.policies["list-order"] === "same";
       const rule = isSet ? "set" : "list";
       const result = ordered ? inOrder(left, right, compare, terms, rule) : inAnyOrder(left, right, compare, terms, rule);

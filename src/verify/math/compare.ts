@@ -5,11 +5,11 @@
 import { add, isConstant, multiply, negate, numberOf } from "./build.js";
 import { type Compare, compareCollections, compareMatrices, compareTuples, inAnyOrder, inOrder, isCollection, unindexed } from "./collections.js";
 import { type Assignment, asRelation, chainOf, compareRelations, namedValue, type Relation } from "./equations.js";
-import { different, equal, unsupported } from "./identity.js";
 import { compareNumbers, compareQuantities, compareRatios, numeralAndNumber, numeralValue, quantityAndNumber, ratioAndNumber, type Terms } from "./numbers.js";
 import type { Policies } from "./policies.js";
 import { asIntervals, compareIntervals, solved } from "./ranges.js";
 import { identical } from "./read.js";
+import { different, equal, unsupported } from "./results.js";
 import { type Budget, type Comparison, type Expression, OutOfSteps, type Reading, type Value } from "./types.js";
 
 /** Pairs of readings that are tried where spellings are ambiguous. */

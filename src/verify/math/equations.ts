@@ -1,9 +1,10 @@
 /** Relations against each other: equations and inequalities that are scaled, rearranged or solved for a variable, congruences, and chains of equal values. */
 import { isConstant, multiply, numberOf, partsOf, some, substitute, subtract, symbolOf, variablesOf } from "./build.js";
 import { exact } from "./exact.js";
-import { compareExpressions, different, equal, haveSameRoots, orderOf, unsupported } from "./identity.js";
+import { compareExpressions, haveSameRoots, orderOf } from "./identity.js";
 import { compareNumbers, type Terms } from "./numbers.js";
 import { draw } from "./points.js";
+import { different, equal, unsupported } from "./results.js";
 import type { Comparison, Expression, RelationSign, Value } from "./types.js";
 
 export type Relation = Extract<Value, { kind: "relation" }>;

@@ -1,9 +1,11 @@
 /** Numbers, quantities, numerals and ratios against each other, with the policies on percentages, rounding, units and fractions. */
 import { add, divide, multiply, negate, type Rational, rational } from "../number/rational.js";
-import { numberOf, divide as over, multiply as times } from "./build.js";
+import { numberOf, divide as over, substitute, subtract, add as sumOf, multiply as times, variablesOf } from "./build.js";
 import { absolute, exact, order } from "./exact.js";
-import { compareExpressions, different, equal, orderOf } from "./identity.js";
+import { compareExpressions, orderOf } from "./identity.js";
+import { draw } from "./points.js";
 import type { Policies } from "./policies.js";
+import { different, equal } from "./results.js";
 import type { Budget, Comparison, Expression, Unit, Value } from "./types.js";
 import { isCurrency, isDegree, isPercent, isPlain, sameDimension } from "./units.js";
 
@@ -22,7 +24,29 @@ export function compareNumbers(reference: Expression, answer: Expression, terms:
   if (policies["unreduced-fraction"] === "reject" && isUnreduced(answer)) return different("unreduced-fraction", "the fraction is not in lowest terms");
   const result = compareExpressions(reference, answer, budget, { positive: policies["assume-positive-variables"] === "yes" });
   if (result.kind !== "different") return result;
-  return rounded(reference, answer, terms) ?? result;
+  return antiderivatives(reference, answer, terms) ?? rounded(reference, answer, terms) ?? result;
+}
+
+/** Letters of a constant of integration. */
+const constantLetters: ReadonlySet<string> = new Set(["C", "c", "K", "k", "C_1", "C_0", "c_1"]);
+
+/** Two expressions that end in + C, each with its letter: equal where they differ by a number. Undefined for others. */
+function antiderivatives(a: Expression, b: Expression, { budget, policies }: Terms): Comparison | undefined {
+  const [x, y] = [withoutConstant(a), withoutConstant(b)];
+  if (x === undefined || y === undefined) return undefined;
+  const point = new Map([...variablesOf(x), ...variablesOf(y)].map((name) => [name, numberOf(rational(BigInt(3 + (draw(`constant ${name}`, 0) % 50)), 7n))]));
+  const change = (of: Expression): Expression => subtract(of, substitute(of, point));
+  const result = compareExpressions(change(x), change(y), budget, { positive: policies["assume-positive-variables"] === "yes" });
+  return result.kind === "equal" ? equal("constant of integration", `without their constants ${result.reason}`) : undefined;
+}
+
+/** A sum without its constant of integration, which stands nowhere else in it. */
+function withoutConstant(expression: Expression): Expression | undefined {
+  if (expression.op !== "add") return undefined;
+  const rest = expression.terms.filter((term) => !(term.op === "symbol" && constantLetters.has(term.name)));
+  if (rest.length !== expression.terms.length - 1 || rest.length === 0) return undefined;
+  const left = sumOf(...rest);
+  return variablesOf(left).size > 0 && ![...variablesOf(left)].some((name) => constantLetters.has(name)) ? left : undefined;
 }
 
 function isUnreduced(expression: Expression): boolean {
@@ -162,6 +186,8 @@ export function quantityAndNumber(quantity: Quantity, number: Expression, terms:
   }
   if (isCurrency(unit) && policies["currency-ignored"] === "reject") return different("currency-ignored", "one has a currency");
   const plain = against(amount);
+  // "50 cents" is 0.50 too.
+  if (plain.kind !== "equal" && isCurrency(unit) && unit.factor.d !== 1n) return against(times(amount, numberOf(unit.factor)));
   if (plain.kind === "equal" || !isDegree(unit) || policies["unit-conversion"] === "reject") return plain;
   // An angle without a unit is in radians.
   const radians = against({ op: "degrees", of: amount });

@@ -1,9 +1,10 @@
 /** Sets of real numbers: unions of intervals and points in one form, inequalities as such sets, and their comparison. */
 import { intervalOf } from "./brackets.js";
-import { numberOf, divide as over, substitute, subtract, variablesOf } from "./build.js";
+import { isConstant, negate, numberOf, divide as over, substitute, subtract, variablesOf } from "./build.js";
 import { exact } from "./exact.js";
-import { compareExpressions, different, equal, orderOf, unsupported } from "./identity.js";
+import { compareExpressions, orderOf } from "./identity.js";
 import { compareNumbers, type Terms } from "./numbers.js";
+import { different, equal, unsupported } from "./results.js";
 import type { Bound, Budget, Comparison, Expression, Interval, RelationSign, Value } from "./types.js";
 
 export type Intervals = Extract<Value, { kind: "intervals" }>;
@@ -177,7 +178,22 @@ export function solved(value: Value, budget: Budget): Intervals | undefined {
   }
 }
 
-function chain({ sides, signs }: Relation, budget: Budget): Intervals | undefined {
+/** |u| < c as −c < u < c, |u| > c as u < −c or u > c; undefined for others. */
+function withoutSize({ sides, signs }: Relation): Value | undefined {
+  const [left, right] = sides as [Expression, Expression];
+  const [size, limit, sign] = left.op === "function" && left.name === "abs" ? [left, right, signs[0]] : [right, left, flipped[signs[0] as RelationSign]];
+  if (sides.length !== 2 || size.op !== "function" || size.name !== "abs" || sign === undefined || !isConstant(limit)) return undefined;
+  const of = size.of[0] as Expression;
+  if (sign === "<" || sign === "≤") return { kind: "relation", sides: [negate(limit), of, limit], signs: [sign, sign] };
+  if (sign !== ">" && sign !== "≥") return undefined;
+  const parts = [[of, sign, limit] as const, [negate(limit), sign, of] as const];
+  return { kind: "list", items: parts.map(([a, between, b]) => ({ kind: "relation", sides: [a, b], signs: [between] })), word: "or" };
+}
+
+function chain(relation: Relation, budget: Budget): Intervals | undefined {
+  const plain = withoutSize(relation);
+  if (plain !== undefined) return solved(plain, budget);
+  const { sides, signs } = relation;
   const names = [...new Set(sides.flatMap((side) => [...variablesOf(side)]))];
   const [variable] = names;
   if (variable === undefined) return undefined;

@@ -103,6 +103,11 @@ function unitTerm(c: Cursor, before: Unit | undefined): { readonly unit: Unit; r
     c.next();
     return { unit: unitOf(next.text), power: prefix };
   }
+  // "degrees Celsius" is one unit.
+  if (/^degrees?$/.test(token.text) && c.peek(1)?.kind === "word" && /^(?:celsius|fahrenheit|[CF])$/i.test(c.peek(1)?.text ?? "")) {
+    c.next();
+    return { unit: unitOf(c.next().text.toLowerCase().startsWith("c") ? "celsius" : "fahrenheit"), power: 1 };
+  }
   const isKnown = isUnit(token.text);
   if (!isKnown && !isNoun(token, before)) return undefined;
   c.next();

@@ -28,7 +28,14 @@ function arranged(expression: Expression): Value {
       const scalars = expression.factors.filter((factor) => !structures.includes(factor));
       const [point, place] = [scalars[0], structures[0]];
       // "P(3, 4)" is a point with its name.
-      if (scalars.length === 1 && point?.op === "symbol" && /^[A-Z]/.test(point.name) && expression.factors[0] === point && place?.op === "structure" && place.value.kind === "tuple")
+      if (
+        scalars.length === 1 &&
+        point?.op === "symbol" &&
+        /^[A-Z]/.test(point.name) &&
+        expression.factors[0] === point &&
+        place?.op === "structure" &&
+        place.value.kind === "tuple"
+      )
         return { kind: "assignment", name: point.name, value: place.value };
       if (structures.length !== 1) return refuse();
       return mapped(asValue(structures[0] as Expression), (entry) => multiply(...scalars, entry));
