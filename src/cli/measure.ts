@@ -9,6 +9,7 @@ import { type ChatFlags, chatOptions, type StopFlags, stopOption } from "./chat-
 import { positiveNumber, share, wholeNumber } from "./flags.js";
 import type { Posed } from "./problems.js";
 import { type BaseFlag, baseOption } from "./read-model.js";
+import { type RemoteFlags, remoteOptions } from "./remote-flags.js";
 import { openSession } from "./session.js";
 
 export interface TruncationFlags {
@@ -17,7 +18,7 @@ export interface TruncationFlags {
   readonly minP?: number;
 }
 
-export interface DecoderFlags extends TruncationFlags, ChatFlags, StopFlags, BaseFlag {
+export interface DecoderFlags extends TruncationFlags, ChatFlags, StopFlags, BaseFlag, RemoteFlags {
   readonly n?: number;
   readonly temperature?: number;
   readonly greedy?: true;
@@ -43,7 +44,7 @@ export function decoderOptions(command: Command): Command {
       .option("--temperature <number>", "of the distribution drawn from (default: 1)", positiveNumber("--temperature"))
       .option("--greedy", "the most likely token each time instead of a draw"),
   );
-  return baseOption(stopOption(chatOptions(decoder)))
+  return remoteOptions(baseOption(stopOption(chatOptions(decoder))))
     .option("--max-tokens <count>", "budget of a response (default: the task's, else 256)", wholeNumber("--max-tokens", 1))
     .option("--seed <number>", "chooses problems, samples and resamplings (default: 0)", wholeNumber("--seed", 0))
     .option("--threads <count>", "threads of one engine process (default: what suits the model's size)", wholeNumber("--threads", 1))
@@ -95,8 +96,12 @@ export async function measure({ model: text, posed, flags, truncation, k, logpro
   const { n = 1, temperature = 1, greedy = false, seed = 0, stop } = flags;
   const { problems, verifier, task } = posed;
   const line = { label: "sampling", total: problems.length * n, silent };
-  const { model, tokenizer, contextOf, maxTokens, engine, pool, environment, progress, close } = await openSession({ model: text, posed, flags, line });
+  const { model, remote, tokenizer, contextOf, maxTokens, engine, pool, environment, progress, close } = await openSession({ model: text, posed, flags, line });
   try {
+    if (logprobs && engine.info.fingerprint.token_ids === "text") {
+      const cause = `${remote} tells texts of tokens and not ids: what could be learnt from would not be what was drawn`;
+      throw new ConfigError({ place: "options --out and --json", cause, mend: "leave them out, or use a server that tells token ids" });
+    }
     const started = performance.now();
     const evaluation = await evaluate(engine, {
       weights: { role: "policy" },
@@ -119,7 +124,7 @@ export async function measure({ model: text, posed, flags, truncation, k, logpro
     });
     const wallMs = performance.now() - started;
     const conditions: StoreConditions = {
-      model: model.run ? `${model.run.reader.folder}@${model.run.step}` : (model.adapter ?? model.folder),
+      model: remote ?? (model.run ? `${model.run.reader.folder}@${model.run.step}` : (model.adapter ?? model.folder)),
       weights: evaluation.weights,
       tokenizer: tokenizer.id,
       ...(task && { task }),

@@ -17,9 +17,10 @@ import { type TruncationFlags, truncationOf, truncationOptions } from "./measure
 import { print, table } from "./output.js";
 import { type Posed, type ProblemFlags, posedProblems, problemOptions } from "./problems.js";
 import { type BaseFlag, baseOption } from "./read-model.js";
+import { type RemoteFlags, remoteOptions } from "./remote-flags.js";
 import { openSession, type Session } from "./session.js";
 
-interface ProfileFlags extends ProblemFlags, TruncationFlags, ChatFlags, StopFlags, BaseFlag {
+interface ProfileFlags extends ProblemFlags, TruncationFlags, ChatFlags, StopFlags, BaseFlag, RemoteFlags {
   readonly model: string;
   readonly k: number;
   readonly temperature: number;
@@ -46,7 +47,7 @@ export function define(command: Command): void {
       .option("--k <count>", "answers a problem", wholeNumber("--k", 1), 8)
       .option("--temperature <number>", "of the distribution drawn from", positiveNumber("--temperature"), 1),
   );
-  baseOption(stopOption(chatOptions(decoder)))
+  remoteOptions(baseOption(stopOption(chatOptions(decoder))))
     .option("--max-tokens <count>", "budget of a response (default: the task's, else 256)", wholeNumber("--max-tokens", 1))
     .option("--seed <number>", "chooses problems and answers", wholeNumber("--seed", 0), 0)
     .option("--threads <count>", "threads of one engine process (default: what suits the model's size)", wholeNumber("--threads", 1))
@@ -110,7 +111,7 @@ function refuseUnlessNew(out: string): void {
 
 /** Asks the problems that are not in the file yet, some at a time; each answer depends on its problem and the seed alone. */
 async function profiled(session: Session, posed: Posed, flags: ProfileFlags): Promise<readonly ProfileLine[]> {
-  const { engine, pool, environment, tokenizer, maxTokens, model, progress } = session;
+  const { engine, pool, environment, tokenizer, maxTokens, model, remote, progress } = session;
   const { k, temperature, seed, out, stop } = flags;
   const { problems, verifier, task } = posed;
   const { place: _, ...chat } = chatOf(flags);
@@ -120,8 +121,9 @@ async function profiled(session: Session, posed: Posed, flags: ProfileFlags): Pr
   );
   const head: ProfileHead = {
     touchstone_profile: profileVersion,
-    model: flags.model,
-    model_sha256: await hashModel(model),
+    model: remote ?? flags.model,
+    // Of a server's weights nothing is known but how they are called.
+    model_sha256: remote === undefined ? await hashModel(model) : hashJson({ remote }),
     tokenizer: tokenizer.id,
     ...(task && { task }),
     verifier: verifierId(verifier),

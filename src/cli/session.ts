@@ -13,10 +13,13 @@ import { type ChatFlags, chatOf } from "./chat-flags.js";
 import type { DecoderFlags } from "./measure.js";
 import type { Posed } from "./problems.js";
 import { Progress, type ProgressOptions } from "./progress.js";
-import { readModel, refuseUnlessRoom, startFor } from "./read-model.js";
+import { type ReadModel, readModel, refuseUnlessRoom, startFor } from "./read-model.js";
+import { isRemote, openRemote, type RemoteFlags, type RemoteModel } from "./remote-flags.js";
 
 export interface Session {
   readonly model: FoundModel;
+  /** Who draws where that is a server: the model and its address, for records. */
+  readonly remote?: string;
   readonly tokenizer: Tokenizer;
   /** The token ids that a problem is asked under. */
   readonly contextOf: (problem: Problem) => Int32Array;
@@ -35,7 +38,7 @@ export interface Session {
 export interface SessionOptions {
   readonly model: string;
   readonly posed: Posed;
-  readonly flags: Pick<DecoderFlags, "maxTokens" | "threads" | "verifierWorkers" | "base"> & ChatFlags;
+  readonly flags: Pick<DecoderFlags, "maxTokens" | "threads" | "verifierWorkers" | "base"> & ChatFlags & RemoteFlags;
   /** The progress line; it is made once all is checked that can be refused. */
   readonly line: ProgressOptions;
 }
@@ -45,41 +48,67 @@ const defaultBudget = 256;
 
 /** Checks model, prompts and verifier, then starts the engine, the verifiers and loads the model. */
 export async function openSession({ model: text, posed, flags, line }: SessionOptions): Promise<Session> {
-  const { threads, verifierWorkers = 1 } = flags;
   const chat = chatOf(flags);
   if (posed.raw) refuseTemplateOptions("option --prompt", "the text is taken as it is without --chat", chat);
-  const { model, tokenizer, config } = await readModel(text, flags, chat, line.silent === true);
+  const silent = line.silent === true;
+  const remote = isRemote(flags) ? await openRemote(text, flags, chat, silent) : undefined;
+  try {
+    return await opened({ read: remote ?? (await readModel(text, flags, chat, silent)), posed, flags, line });
+  } catch (error) {
+    await remote?.engine.close();
+    throw error;
+  }
+}
+
+interface Reading extends Omit<SessionOptions, "model"> {
+  readonly read: ReadModel | RemoteModel;
+}
+
+async function opened({ read, posed, flags, line }: Reading): Promise<Session> {
+  const { threads, verifierWorkers = 1 } = flags;
+  const { model, tokenizer } = read;
   const { problems, verifier, source } = posed;
   // What the model cannot take is refused before an engine is started.
-  const { vocabulary, maxPositions } = config;
+  const { vocabulary, maxPositions } = "engine" in read ? read.limits : read.config;
   const budget = flags.maxTokens ?? posed.maxTokens;
   const contextOf = ({ prompt }: Problem): Int32Array =>
     posed.raw ? tokenizer.raw(prompt[0]?.content ?? "") : tokenizer.render(prompt, { addGenerationPrompt: true });
   const { contexts } = renderContexts(problems, tokenizer, { vocabulary, maxTokens: maxPositions }, { max_tokens: budget ?? 1 }, contextOf);
   const longest = [...contexts.values()].reduce((most, { ids }) => Math.max(most, ids.length), 0);
   const maxTokens = budget ?? Math.max(1, Math.min(defaultBudget, maxPositions - longest));
-  refuseUnlessRoom(config, longest + maxTokens, model.folder);
+  if (!("engine" in read)) refuseUnlessRoom(read.config, longest + maxTokens, model.folder);
   const progress = new Progress(line);
-  const opened: (() => Promise<void>)[] = [];
+  const ends: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
     progress.end();
-    await Promise.all(opened.splice(0).map((end) => end()));
+    await Promise.all(ends.splice(0).map((end) => end()));
   };
   try {
     progress.waitFor("the verifiers");
     const started = await startPool({ verifier, workers: source === undefined ? 0 : verifierWorkers, ...(source && { source }) });
-    opened.push(() => started.close());
+    ends.push(() => started.close());
     await refuseUnlessTotal(problems[0] as Problem, verifier, (...asked) => started.judge(...asked));
     const pool = telling(started, verifier.name, (text) => progress.say(text));
     progress.waitFor("the engine");
-    const engine = await startFor(config, threads);
-    opened.push(() => engine.close());
+    const engine = "engine" in read ? read.engine : await startFor(read.config, threads);
+    ends.push(() => engine.close());
     const environment = posed.environment && (await startHost(posed.environment));
-    if (environment) opened.push(() => environment.close());
+    if (environment) ends.push(() => environment.close());
     progress.waitFor("the model");
-    await engine.weights.load(loadRequestOf(model, "policy"));
+    if (!("engine" in read)) await engine.weights.load(loadRequestOf(model, "policy"));
     progress.waitFor("samples");
-    return { model, tokenizer, contextOf, maxTokens, engine, pool, ...(environment && { environment }), progress, close };
+    return {
+      model,
+      ...("engine" in read && { remote: read.title }),
+      tokenizer,
+      contextOf,
+      maxTokens,
+      engine,
+      pool,
+      ...(environment && { environment }),
+      progress,
+      close,
+    };
   } catch (error) {
     await close();
     throw error;
