@@ -21,10 +21,19 @@ function labelOf({ found, watched }: Compared): string {
   return seedFolder.exec(found.name)?.[1] ?? (watched?.card().method || found.name);
 }
 
+/** Paths without the folders that all of them lie in. */
+function withoutCommon(labels: readonly string[]): readonly string[] {
+  const heads = new Set(labels.map((label) => (label.includes("/") ? label.slice(0, label.indexOf("/")) : "")));
+  return heads.size === 1 && !heads.has("") ? withoutCommon(labels.map((label) => label.slice(label.indexOf("/") + 1))) : labels;
+}
+
 /** Runs into arms: those of one label are one arm if their seeds differ. */
 function armsOf(compared: readonly Compared[]): { label: string; members: Compared[] }[] {
   const byLabel = new Map<string, Compared[]>();
-  for (const each of compared) byLabel.set(labelOf(each), [...(byLabel.get(labelOf(each)) ?? []), each]);
+  const labels = withoutCommon(compared.map(labelOf));
+  compared.forEach((each, i) => {
+    byLabel.set(labels[i], [...(byLabel.get(labels[i]) ?? []), each]);
+  });
   return [...byLabel].flatMap(([label, members]) => {
     const seeds = members.map(({ watched }) => watched?.card().seed);
     const twins = new Set(seeds).size < seeds.length;

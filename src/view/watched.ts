@@ -1,5 +1,6 @@
 /** A run as the view knows it: its folder read once, then what was appended. Nothing in the folder is changed. */
 import { existsSync } from "node:fs";
+import { isAbsolute } from "node:path";
 import { methodName } from "../compare/run.js";
 import { TouchstoneError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
@@ -226,13 +227,19 @@ function settingsOf(config: Data): [string, string][] {
   const text = (value: Json | undefined): string => (typeof value === "string" ? value : JSON.stringify(value ?? null));
   const rows: [string, Json | undefined][] = [
     ["method", methodName(config)],
-    ["policy", config.model],
+    ["policy", typeof config.model === "string" ? shortened(config.model) : config.model],
     ["problems", config.task ?? (config.data as Data | undefined)?.path],
     ["batch", `${text(config.problems)} problems × ${text(config.group)} answers`],
     ["learning rate", config.lr],
     ["seed", config.seed],
   ];
   return rows.filter(([, value]) => value !== undefined).map(([name, value]) => [name, text(value)]);
+}
+
+/** The end of a long path: the whole of it stands in the configuration. */
+function shortened(path: string): string {
+  const parts = path.split(/[\\/]/);
+  return isAbsolute(path) && parts.length > 3 ? `…/${parts.slice(-2).join("/")}` : path;
 }
 
 function rolloutsOf(reader: RunReader | undefined): number {

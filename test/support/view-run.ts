@@ -106,7 +106,7 @@ export function viewRun(folder: string, steps: number, config: { readonly [name:
     { ...meta, config: { ...meta.config, steps, seed: 0, method: "grpo", model: "test", task: "written", problems: 2, group: 4, ...config } },
     { files: quickFiles },
   );
-  store.appendEvent({ step: 0, kind: "start", data: { heldout: [0, 1, 2, 3].map((i) => ({ key: `h${i}`, text: `held out ${i}` })) } });
+  store.appendEvent({ step: 0, kind: "start", data: { heldout: Array.from({ length: 100 }, (_, i) => ({ key: `h${i}`, text: `held out ${i}` })) } });
   return {
     store,
     write(step: number): void {

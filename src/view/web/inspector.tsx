@@ -66,7 +66,7 @@ export function Inspector({ slice, member, place, onClose }: InspectorProps): JS
   return (
     <aside class="inspector" aria-label="Token">
       <div class="head">
-        <code>{visible(slice.texts?.[place] || String(slice.ids[place]))}</code>
+        <code>{visible((slice.texts?.[place] || String(slice.ids[place])).replaceAll("\n", "↵"))}</code>
         <span class="muted">
           token {place + 1} of {slice.total}, member {member.member}
         </span>

@@ -122,7 +122,7 @@ function Claims({ of: { claims } }: { readonly of: ShownRecord }): JSX.Element {
     <section aria-label="Claims">
       <h2>Claims, stated beforehand; 95 % intervals over paired seeds</h2>
       <Wide label="Claims">
-        <table>
+        <table class="snug">
           <thead>
             <tr>
               <th scope="col">claim</th>
@@ -176,7 +176,7 @@ function Arms({ of: { id, arms } }: { readonly of: ShownRecord }): JSX.Element {
     <section aria-label="Arms">
       <h2>Arms, means over the seeds with 95 % intervals</h2>
       <Wide label="Arms">
-        <table>
+        <table class="snug">
           <thead>
             <tr>
               <th scope="col">arm</th>

@@ -40,9 +40,12 @@ function branches(members: readonly Member[]): Branch[] {
 
 const rowHeight = 22;
 
-export function Tree({ of: { members }, chosen, onPick }: TreeProps): JSX.Element | null {
+export function Tree(props: TreeProps): JSX.Element | null {
+  return props.of.members.every(({ parent }) => parent === undefined) ? null : <Drawing {...props} />;
+}
+
+function Drawing({ of: { members }, chosen, onPick }: TreeProps): JSX.Element {
   const [frame, width] = useWidth<HTMLDivElement>();
-  if (members.every(({ parent }) => parent === undefined)) return null;
   const rows = branches(members);
   const longest = Math.max(1, ...members.map(({ tokens }) => tokens));
   const x = (token: number): number => 12 + (token / longest) * Math.max(10, width - 130);
