@@ -77,7 +77,7 @@ export default {
     "the starter's exact value function, 60 answers": {
       limits: { exact: { atLeast: 0.2, atMost: 0.8 }, right: { atLeast: 0.2, atMost: 0.6 } },
       run: async () => {
-        const { exact, right } = await probed({ ...frozen, steps: 1 }, 60);
+        const { exact, right } = await probed({ ...frozen, steps: 1, schedule: { kind: "linear", warmup: 0 } }, 60);
         return { exact, right };
       },
     },
