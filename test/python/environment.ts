@@ -38,7 +38,7 @@ export const skyrl = (version: "0.3" | "0.4"): Environment => ({
   name: `skyrl-${version}`,
   requirements: `test/python/requirements-skyrl-${version}.txt`,
   versions: ["3.12", "3.13"],
-  without: ["torch", "peft", "datasets", "hf-transfer", "treescope"],
+  without: ["torch", "peft", "datasets", "hf-transfer"],
 });
 
 const uv = "uv==0.13.9";

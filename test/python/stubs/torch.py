@@ -1,0 +1,1 @@
+"""Stands in for torch, which SkyRL's JAX backend imports and does not use."""
