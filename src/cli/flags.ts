@@ -16,10 +16,10 @@ export function someText(flag: string): (text: string) => string {
   };
 }
 
-/** Texts of a flag that may be repeated. */
+/** Texts of a flag that may be repeated, blank ones such as a line end too. */
 export function someTexts(flag: string): (text: string, before?: string[]) => string[] {
   const read = someText(flag);
-  return (text, before = []) => [...before, read(text)];
+  return (text, before = []) => [...before, text === "" ? read(text) : text];
 }
 
 /** A whole number of at least `least`. */

@@ -8,6 +8,7 @@ import type { Tokenizer } from "../core/tokenizer.js";
 import type { Truncation } from "../core/trajectory.js";
 import type { Engine, Sample, SampleRequest, Scores } from "../engine/contract.js";
 import { withStopStrings } from "../rollout/stop-strings.js";
+import { Batcher } from "./batcher.js";
 import { Refusal } from "./refusal.js";
 import { Visible } from "./visible.js";
 
@@ -48,8 +49,10 @@ export interface PolicyOptions {
   readonly maxTokens: number;
   /** Stop strings besides those of a request. */
   readonly stops?: readonly string[];
-  /** Requests that are drawn beside each other. Default 8. */
-  readonly atOnce?: number;
+  /** Calls of the engine at once. Default 4. */
+  readonly calls?: number;
+  /** Responses that are drawn in one call. Default 64. */
+  readonly rows?: number;
 }
 
 /** Requests that may wait. */
@@ -62,11 +65,17 @@ export class Policy {
   readonly maxTokens: number;
   /** Unix seconds. */
   readonly since = Math.floor(Date.now() / 1000);
+  private readonly batcher: Batcher;
   private readonly gate: Gate;
 
   constructor(private readonly options: PolicyOptions) {
     ({ name: this.name, tokenizer: this.tokenizer, maxTokens: this.maxTokens } = options);
-    this.gate = new Gate(options.atOnce ?? 8);
+    const { engine, calls = 4, rows = 64 } = options;
+    this.batcher = new Batcher(
+      withStopStrings((...call) => engine.sample(...call), this.tokenizer),
+      { calls, rows },
+    );
+    this.gate = new Gate(calls);
   }
 
   /** Throws Refusal for a model that is not this one. */
@@ -81,20 +90,21 @@ export class Policy {
   /** n responses to each context, the n of a context together. Throws Refusal or what the engine throws. */
   async draw(contexts: readonly Int32Array[], n: number, decoder: Decoder, signal: AbortSignal, onText?: OnText): Promise<Drawn[]> {
     const requests = contexts.flatMap((context, i) => this.requests(context, n, decoder, i));
-    return this.queued(() => this.drawn(requests, decoder, signal, onText), signal);
+    this.refuseFull(this.batcher.waiting);
+    return this.drawn(requests, decoder, signal, onText);
   }
 
   /** What each token of a text has as log-prob after those before it; nothing of the first. */
   async score(ids: Int32Array, temperature: number, listed: number, signal: AbortSignal): Promise<Scores> {
     const sequence = { context: plainContext(ids.slice(0, 1)), response: ids.slice(1), weights: { role }, temperature };
     const want = { entropy: true, ...(listed > 0 && { topK: listed }) };
-    const [scores] = await this.queued(() => this.options.engine.score([sequence], want, { signal }), signal);
+    this.refuseFull(this.gate.waiting);
+    const [scores] = await this.gate.run(() => this.options.engine.score([sequence], want, { signal }), signal);
     return scores as Scores;
   }
 
-  private queued<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T> {
-    if (this.gate.waiting >= mostWaiting) throw new Refusal(429, `${mostWaiting} requests wait already`, { headers: { "Retry-After": "1" } });
-    return this.gate.run(work, signal);
+  private refuseFull(waiting: number): void {
+    if (waiting >= mostWaiting) throw new Refusal(429, `${mostWaiting} requests wait already`, { headers: { "Retry-After": "1" } });
   }
 
   private requests(context: Int32Array, n: number, decoder: Decoder, prompt: number): SampleRequest[] {
@@ -145,9 +155,8 @@ export class Policy {
       return visible.ended !== undefined;
     };
     const results: Drawn[] = [];
-    const sample = withStopStrings((...call) => this.options.engine.sample(...call), tokenizer);
-    for await (const answer of sample(requests, { signal, onToken })) {
-      if (answer.stop === "cancelled") continue;
+    for (const answer of await this.batcher.draw(requests, signal, onToken)) {
+      if (answer === undefined || answer.stop === "cancelled") continue;
       const part = parts[answer.index] as (typeof parts)[number];
       const { stream, visible } = part;
       tell(answer.index, visible.push(stream.end()) + visible.end(), true);

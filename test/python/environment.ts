@@ -41,6 +41,14 @@ export const skyrl = (version: "0.3" | "0.4"): Environment => ({
   without: ["torch", "peft", "datasets", "hf-transfer"],
 });
 
+/** TRL on the CPU: what our server's example for it runs on; 5 GB, most of them shared with `checks`. */
+export const trl: Environment = {
+  name: "trl",
+  requirements: "test/python/requirements-trl.txt",
+  versions: ["3.11", "3.12", "3.10", "3.13"],
+  without: ["triton"],
+};
+
 const uv = "uv==0.13.9";
 const minutes = 60_000;
 
