@@ -12,6 +12,7 @@ import type {
   Filter,
   GroupDetail,
   GroupWindow,
+  Had,
   Home,
   Overview,
   RunCard,
@@ -29,8 +30,9 @@ export interface AnswersOptions {
   readonly expected?: readonly string[];
 }
 
-/** Milliseconds between two walks through the folders. */
+/** Milliseconds between two walks through the folders, and before a page that is opened has another one. */
 const lookMs = 5000;
+const freshMs = 500;
 
 export class Answers {
   private finding: Finding = { runs: [], records: [], shipped: [] };
@@ -73,7 +75,7 @@ export class Answers {
   }
 
   async home(live = true): Promise<Home> {
-    this.look();
+    if (performance.now() - this.looked > freshMs) this.look();
     const runs: RunCard[] = [];
     for (const run of this.watched.values()) {
       await run.refresh();
@@ -96,7 +98,7 @@ export class Answers {
     throw new ArgumentError({ place: `run ${id}`, cause: "there is no such run in this view", mend: "choose one from the list" });
   }
 
-  async overview(id: string, had?: { readonly after: number; readonly generation: number }): Promise<Overview> {
+  async overview(id: string, had?: Had): Promise<Overview> {
     const run = this.run(id);
     await run.refresh();
     return run.overview(had);
@@ -207,7 +209,7 @@ export async function answer(answers: Answers, path: string, query: Query): Prom
   const [part, ...places] = rest;
   if (part === "overview") {
     const after = numberOf(query, "after");
-    return answers.overview(id, after === undefined ? undefined : { after, generation: number("generation", 0) });
+    return answers.overview(id, after === undefined ? undefined : { after, generation: number("generation", 0), every: number("every", 1) });
   }
   if (part === "groups") {
     const step = numberOf(query, "step");

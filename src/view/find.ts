@@ -52,8 +52,12 @@ export function find(paths: readonly string[], expected: readonly string[] = [])
     seen.add(id);
     runs.push({ id, name, folder, kind });
   }
-  return { runs, records: own, shipped: records().filter(({ id }) => own.every((record) => record.id !== id)) };
+  shipped ??= records();
+  return { runs, records: own, shipped: shipped.filter(({ id }) => own.every((record) => record.id !== id)) };
 }
+
+/** Read once: they are a part of this version, and folders are walked through every few seconds. */
+let shipped: readonly ReproductionRecord[] | undefined;
 
 /** Of a folder of runs its name is left out: all below it would begin with it. */
 const nameOf = (path: string, folder: string): string => relative(path, folder).split("\\").join("/") || basename(resolve(folder));

@@ -5,6 +5,9 @@ import type { WatchedRun } from "./watched.js";
 /** Milliseconds after which a quiet connection says that it is there: proxies end silent ones. */
 const breathMs = 15_000;
 
+/** Share of a core that looking at the runs may take. */
+const mostShare = 0.01;
+
 export class News {
   private readonly pages = new Set<ServerResponse>();
   private readonly stamps = new Map<string, string>();
@@ -41,11 +44,16 @@ export class News {
     this.timer = undefined;
   }
 
-  private again(): void {
-    this.timer = setTimeout(() => {
-      this.look();
-      if (this.pages.size > 0) this.again();
-    }, this.everyMs);
+  /** Many runs take longer to look at: then less often, so that looking stays below a share of the time. */
+  private again(took = 0): void {
+    this.timer = setTimeout(
+      () => {
+        const began = performance.now();
+        this.look();
+        if (this.pages.size > 0) this.again(performance.now() - began);
+      },
+      Math.max(this.everyMs, took / mostShare),
+    );
   }
 
   private look(): void {

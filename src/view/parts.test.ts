@@ -55,10 +55,28 @@ describe("numbers over the steps", () => {
 
   it("become means of equal parts where there are more than are sent", () => {
     expect(series.table({ most: 4 })).toEqual({
-      every: 3,
-      steps: [3, 6, 9, 10],
-      columns: { reward: [2, 5, 8, 10], late: [null, 5.5, 8, 10], "reason.wrong": [0, 0.333333, 0.5, 0.5] },
+      every: 4,
+      steps: [4, 8, 10],
+      columns: { reward: [2.5, 6.5, 9.5], late: [null, 6.5, 9.5], "reason.wrong": [0, 0.5, 0.5] },
     });
+  });
+
+  it("are sent from a whole point on where points are means: a run of any length grows by its new points alone", () => {
+    const growing = new Series();
+    let [steps, reward]: [number[], (number | null)[]] = [[], []];
+    for (let step = 1; step <= 40; step++) {
+      growing.add(step, [["reward", step]]);
+      const had = steps.length > 1 && steps[0] === growing.every(8);
+      const next = growing.table({ most: 8, ...(had && { after: steps.at(-2) as number }) });
+      const kept = had ? steps.length - 1 : 0;
+      if (had) expect(next.steps.length).toBeLessThanOrEqual(2);
+      [steps, reward] = [
+        [...steps.slice(0, kept), ...next.steps],
+        [...reward.slice(0, kept), ...(next.columns.reward ?? [])],
+      ];
+      expect({ steps, reward }).toEqual({ steps: growing.table({ most: 8 }).steps, reward: growing.table({ most: 8 }).columns.reward });
+    }
+    expect(growing.every(8)).toBe(8);
   });
 
   it("are sent from a step on, so that old and new rows make the whole", () => {

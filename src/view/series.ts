@@ -39,10 +39,17 @@ export class Series {
     return this.columns.get(name)?.[this.steps.length - 1] ?? null;
   }
 
-  /** All, or means of as many steps each as make at most `most` points; with `after` the steps behind it alone. */
+  /** Steps that are one point: a power of two, so that it rarely changes while a run grows. */
+  every(most = mostPoints): number {
+    let every = 1;
+    while (this.steps.length > every * most) every *= 2;
+    return every;
+  }
+
+  /** All, as means of `every` steps each; with `after`, the last step of a whole point, the points behind it alone. */
   table({ after, most = mostPoints }: { readonly after?: number; readonly most?: number } = {}): Table {
-    const first = after === undefined ? 0 : this.place(after + 1);
-    const every = Math.max(1, Math.ceil((this.steps.length - first) / most));
+    const every = this.every(most);
+    const first = after === undefined ? 0 : every * Math.floor(this.place(after + 1) / every);
     const starts: number[] = [];
     for (let i = first; i < this.steps.length; i += every) starts.push(i);
     const columns: { [name: string]: (number | null)[] } = {};

@@ -201,7 +201,7 @@ describe("a run that goes on", () => {
     for (let step = 1; step <= 6; step++) {
       run.write(step);
       await heard();
-      const next = await get<Overview>(live, `runs/growing/overview?after=${table.steps.at(-1) ?? 0}&generation=0`);
+      const next = await get<Overview>(live, `runs/growing/overview?after=${table.steps.at(-1) ?? 0}&generation=0&every=1`);
       expect(next.card.standing).toBe("going");
       const names = [...new Set([...Object.keys(table.columns), ...Object.keys(next.table.columns)])];
       const columns = Object.fromEntries(names.map((name) => [name, [...(table.columns[name] ?? []), ...(next.table.columns[name] ?? [])]]));

@@ -75,6 +75,13 @@ export interface Table {
   readonly columns: { readonly [name: string]: readonly (number | null)[] };
 }
 
+/** What a page has of a table: the points up to the step `after`, which must end one, of `every` steps each. */
+export interface Had {
+  readonly after: number;
+  readonly generation: number;
+  readonly every: number;
+}
+
 export interface Overview {
   readonly card: RunCard;
   /** Counts how often the run was read anew from its start, as after a resume. */

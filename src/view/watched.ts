@@ -10,8 +10,8 @@ import { linesOf } from "../train/store/log.js";
 import { RunReader, runPaths } from "../train/store/reader.js";
 import { eventKinds, type RunEvent } from "../train/store/schema.js";
 import { insightOf } from "./insight.js";
-import { mostPoints, Series } from "./series.js";
-import type { EvaluationPoint, Overview, RunCard } from "./shapes.js";
+import { Series } from "./series.js";
+import type { EvaluationPoint, Had, Overview, RunCard } from "./shapes.js";
 import { slices } from "./slices.js";
 
 type Data = { readonly [name: string]: Json };
@@ -158,11 +158,11 @@ export class WatchedRun {
     };
   }
 
-  /** `after`, `generation`: what the page has already; it is sent all where the run was read anew since. */
-  overview(had?: { readonly after: number; readonly generation: number }): Overview {
+  /** `had`: what the page has already; it is sent all where the run was read anew since, or its points are of more steps now. */
+  overview(had?: Had): Overview {
     const { seen, generation } = this;
     const { series, evaluations, notices, damage, end, left } = seen;
-    const whole = had === undefined || had.generation !== generation || series.steps.length > mostPoints;
+    const whole = had === undefined || had.generation !== generation || had.every !== series.every();
     const table = series.table(whole ? {} : { after: had.after });
     const more = left > 0 ? [{ step: series.steps.at(-1) ?? 0, kind: "warning", text: `and ${left} more, in events.jsonl` }] : [];
     const config = (this.reader?.run.config ?? null) as Data | null;

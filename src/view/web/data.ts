@@ -2,12 +2,12 @@
 
 import { askedOf } from "../chosen.js";
 import { kept } from "../filter.js";
-import type { Archive, Comparison, Filter, GroupDetail, GroupWindow, Home, Overview, SearchLine, ShownRecord, TokenSlice } from "../shapes.js";
+import type { Archive, Comparison, Filter, GroupDetail, GroupWindow, Had, Home, Overview, SearchLine, ShownRecord, TokenSlice } from "../shapes.js";
 
 export interface Source {
   readonly live: boolean;
   home(): Promise<Home>;
-  overview(run: string, had?: { readonly after: number; readonly generation: number }): Promise<Overview>;
+  overview(run: string, had?: Had): Promise<Overview>;
   groups(run: string, from: { readonly from: number } | { readonly step: number }, count: number): Promise<GroupWindow>;
   group(run: string, step: number, index: number, whole?: number): Promise<GroupDetail>;
   tokens(run: string, step: number, index: number, member: number, from: number): Promise<TokenSlice>;

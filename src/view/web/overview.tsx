@@ -100,16 +100,19 @@ function namesOf(table: Table, wanted: readonly string[]): string[] {
 
 const last = (column: readonly (number | null)[] | undefined): number | null => column?.findLast((value) => value !== null) ?? null;
 
-/** Adds the rows of a later answer to those that are there. */
+/** Adds the points of a later answer to those that are there; the last one may have been of some steps yet, and comes again. */
 function joined(before: Data | undefined, next: Data): Data {
-  if (before === undefined || next.after === undefined) return next;
-  const { table } = before;
+  const { after } = next;
+  if (before === undefined || after === undefined) return next;
+  const { every, steps, columns: all } = before.table;
+  const kept = steps.filter((step) => step <= after).length;
+  const table = { steps: steps.slice(0, kept), columns: Object.fromEntries(Object.entries(all).map(([name, column]) => [name, column.slice(0, kept)])) };
   const names = new Set([...Object.keys(table.columns), ...Object.keys(next.table.columns)]);
   const nulls = (length: number): null[] => new Array<null>(length).fill(null);
   const columns = Object.fromEntries(
     [...names].map((name) => [name, [...(table.columns[name] ?? nulls(table.steps.length)), ...(next.table.columns[name] ?? nulls(next.table.steps.length))]]),
   );
-  return { ...next, table: { every: table.every, steps: [...table.steps, ...next.table.steps], columns } };
+  return { ...next, table: { every, steps: [...table.steps, ...next.table.steps], columns } };
 }
 
 /** A run's overview that grows with the run. */
@@ -120,8 +123,8 @@ export function useOverview(id: string): { readonly value?: Data; readonly fault
   useEffect(() => {
     let stale = false;
     const { current } = held;
-    const had =
-      current && current.card.id === id && current.table.every === 1 ? { after: current.table.steps.at(-1) ?? 0, generation: current.generation } : undefined;
+    const after = current?.card.id === id ? current.table.steps.at(-2) : undefined;
+    const had = current && after !== undefined ? { after, generation: current.generation, every: current.table.every } : undefined;
     source.overview(id, had).then(
       (next) => {
         if (stale) return;

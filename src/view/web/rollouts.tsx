@@ -29,7 +29,10 @@ export function Rollouts({ id, query }: RolloutsProps): JSX.Element {
   const search = useRef<HTMLInputElement>(null);
   const put = (change: Query, quietly = false): void => go(address(["run", id, "rollouts"], { ...query, ...change }), quietly);
   const open = (row: Pick<GroupRow, "step" | "index">): void => put({ step: row.step, group: row.index, member: undefined, token: undefined });
-  const at = { step: step ?? extent?.steps?.[1], group: whole(query.group) ?? 0 };
+  // A run that goes on does not take away what is being read: without a step in the address it is the last one of when the page was opened.
+  const first = useRef<number | undefined>(undefined);
+  first.current ??= extent?.steps?.[1];
+  const at = { step: step ?? first.current, group: whole(query.group) ?? 0 };
   const colour = colourings.find((each) => each === query.colour) ?? "coefficient";
   const number = useNumber(id, at.step, at.group, extent);
 
@@ -87,6 +90,15 @@ export function Rollouts({ id, query }: RolloutsProps): JSX.Element {
           <span class="muted">of {count(extent.steps[1])}</span>
           <button type="button" aria-label="Next step" disabled={at.step >= extent.steps[1]} onClick={() => stepBy(1)}>
             ›
+          </button>
+          <button
+            type="button"
+            aria-label="Newest step"
+            title="newest step"
+            disabled={at.step >= extent.steps[1]}
+            onClick={() => toStep(extent.steps?.[1] ?? 0)}
+          >
+            »
           </button>
           <input
             type="range"
