@@ -1,7 +1,7 @@
 /**
- * Stories that ask for a product of a small and a two-digit number, with one worked example before them:
+ * Stories that ask for a product, with one worked example before them:
  *
- *     Mia has 7 boxes with 23 apples each. How many apples does Mia have?
+ *     Mia buys 7 boxes of 23 apples. How many apples?
  *
  * Each story has the key of its two numbers and its words (`7x23/0`, or `23x7/0` where there are 23 boxes). All stories of two numbers
  * are in the same split, so that no product of the held-out problems is ever trained on.
@@ -14,7 +14,10 @@ const things = ["apples", "pens", "books", "stamps", "coins", "cards", "shells",
 const packs = ["boxes", "bags", "jars", "baskets"];
 
 const system = "Answer with one line.";
-const example = ["Eva has 3 boxes with 12 cups each. How many cups does Eva have?", "3 * 12 = 36"] as const;
+const example = ["Eva buys 3 boxes of 12 cups. How many cups?", "3 * 12 = 36"] as const;
+/** Two numbers in rising order; those of the example are left out. */
+const [smallest, small, large] = [2, 12, 30];
+const stories = 3;
 
 /** A number from 0 to below 2^32 that is the same for the same text, everywhere. */
 const hashOf = (text: string): number => createHash("sha256").update(text).digest().readUInt32BE(0);
@@ -23,7 +26,7 @@ const pick = (words: readonly string[], text: string): string => words[hashOf(te
 function row(first: number, second: number, story: number) {
   const key = `${first}x${second}/${story}`;
   const [name, thing, pack] = [pick(names, `name ${key}`), pick(things, `thing ${key}`), pick(packs, `pack ${key}`)];
-  const pair = [first, second].sort((a, b) => a - b).join("x");
+  const pair = `${Math.min(first, second)}x${Math.max(first, second)}`;
   return {
     key,
     split: hashOf(`split ${pair}`) % 20 < 7 ? ("eval" as const) : ("train" as const),
@@ -31,17 +34,19 @@ function row(first: number, second: number, story: number) {
       { role: "system" as const, content: system },
       { role: "user" as const, content: example[0] },
       { role: "assistant" as const, content: example[1] },
-      { role: "user" as const, content: `${name} has ${first} ${pack} with ${second} ${thing} each. How many ${thing} does ${name} have?` },
+      { role: "user" as const, content: `${name} buys ${first} ${pack} of ${second} ${thing}. How many ${thing}?` },
     ],
     answer: first * second,
   };
 }
 
-/** 2 to 9 by 11 to 49, but not the example's, in both orders and in two stories each. */
-const rows = Array.from({ length: 8 }, (_, i) => i + 2).flatMap((small) =>
-  Array.from({ length: 39 }, (_, i) => i + 11)
-    .filter((large) => small !== 3 || large !== 12)
-    .flatMap((large) => [0, 1].flatMap((story) => [row(small, large, story), row(large, small, story)])),
-);
+const from = (low: number, high: number): number[] => Array.from({ length: high - low + 1 }, (_, i) => low + i);
+const pairs = from(smallest, small)
+  .flatMap((a) => from(a, large).map((b) => [a, b] as const))
+  .filter(([a, b]) => a !== 3 || b !== 12);
+const rows = pairs.flatMap(([a, b]) => {
+  const both = from(0, stories - 1).map((story) => row(a, b, story));
+  return a === b ? both : [...both, ...from(0, stories - 1).map((story) => row(b, a, story))];
+});
 
 export default defineTask({ name: "boxes", rows, verifier: number(), maxTokens: 24 });
