@@ -6,7 +6,7 @@ const minute = 60_000;
 export default defineConfig({
   test: {
     pool: "forks",
-    globalSetup: "test/support/temporary.ts",
+    globalSetup: ["test/support/temporary.ts", "test/support/compiled.ts"],
     projects: [
       {
         extends: true,

@@ -13,6 +13,7 @@ import { repository } from "./paths.js";
 import { run } from "./run.js";
 import { lax } from "./support/lax-task.js";
 import { options, successor, tablePolicy } from "./support/tabular.js";
+import { command } from "./support/touchstone.js";
 
 const method = `/**
  * Counted: advantages fall with the number of steps (P61, our choice).
@@ -112,7 +113,7 @@ it("has a demonstration that is run by its path", async () => {
 });
 
 it("stands in the table and on a page of its own", async () => {
-  const touchstone = (...args: string[]) => run(process.execPath, ["--import", "tsx", "src/cli/main.ts", "methods", ...args], { cwd: repository });
+  const touchstone = (...args: string[]) => run(process.execPath, [...command, "methods", ...args], { cwd: repository });
   const [list, page] = await Promise.all([touchstone("--methods", folder, "--json"), touchstone("counted", "--methods", folder)]);
   expect(list.code).toBe(0);
   const rows = JSON.parse(list.out) as {

@@ -7,6 +7,7 @@ import { readConfigFile } from "../src/train/config-file.js";
 import { repository } from "./paths.js";
 import { run } from "./run.js";
 import { argumentsOf, cases, files, filled, names, type Places, prepare, refused } from "./support/bad-input.js";
+import { command } from "./support/touchstone.js";
 
 let places: Places;
 let before: readonly string[];
@@ -53,7 +54,7 @@ describe("the program", () => {
     async (file) => {
       const one = pick(file);
       const inside = await refused(argumentsOf(one, places));
-      const ran = await run(process.execPath, ["--import", "tsx", "src/cli/main.ts", ...argumentsOf(one, places)], { cwd: repository, deadlineMs: 20_000 });
+      const ran = await run(process.execPath, [...command, ...argumentsOf(one, places)], { cwd: repository, deadlineMs: 20_000 });
       expect(ran).toEqual({ code: inside.code, out: "", err: `error: ${filled(one.says, one, places)}\n` });
       expect(tracked()).toEqual(before);
     },

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { afterAll, expect, it } from "vitest";
 import { repository } from "./paths.js";
 import { run } from "./run.js";
+import { command } from "./support/touchstone.js";
 
 const folder = mkdtempSync(join(tmpdir(), "touchstone-environments-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -17,7 +18,7 @@ it("the environment of docs/environments.md is learnt with its commands, and its
   expect(commands.map((line) => line.split(" ")[0])).toEqual(["sft", "train", "sample"]);
   const touchstone = async (line: string): Promise<string> => {
     const words = line.split(" ").map((word) => (/^(\.\/lamps\.ts|lamps-policy|runs\/lamps)$/.test(word) ? join(folder, word) : word));
-    const ran = await run(process.execPath, ["--import", "tsx", "src/cli/main.ts", ...words], { cwd: repository, deadlineMs: 900_000 });
+    const ran = await run(process.execPath, [...command, ...words], { cwd: repository, deadlineMs: 900_000 });
     expect(ran.code, ran.err).toBe(0);
     return ran.out;
   };

@@ -15,7 +15,7 @@ it("the README's task is learnt by the starter with the README's command", async
   const [, command] = /^ {4}touchstone (train .*product\.ts.*)$/m.exec(text) ?? [];
   writeFileSync(join(folder, "product.ts"), task as string);
   const words = (command as string).replace("./product.ts", join(folder, "product.ts")).replace("runs/product", join(folder, "run")).split(" ");
-  const ran = await run(process.execPath, ["--import", "tsx", "src/cli/main.ts", ...words, "--json"], { cwd: repository, deadlineMs: 600_000 });
+  const ran = await run(process.execPath, [...command, ...words, "--json"], { cwd: repository, deadlineMs: 600_000 });
   expect(ran.code, ran.err).toBe(0);
   const { rewards, evaluation } = JSON.parse(ran.out) as { rewards: number[]; evaluation: { "eval.score": number } };
   expect(rewards[0]).toBeLessThan(0.3);

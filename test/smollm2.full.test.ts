@@ -1,10 +1,10 @@
 /** SmolLM2-135M-Instruct by the commands, against the numbers that a float64 transformer gave (test/fixtures/smollm2). */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { smollm2 } from "./models.js";
 import { fixture, repository } from "./paths.js";
 import { run } from "./run.js";
+import { command } from "./support/touchstone.js";
 
 const model = await smollm2();
 
@@ -27,7 +27,7 @@ const expected: { readonly prompts: Prompt[]; readonly texts: { readonly [name: 
 );
 
 const touchstone = async (args: readonly string[], input = ""): Promise<string[]> => {
-  const { code, out, err } = await run(process.execPath, ["--import", "tsx", join(repository, "src/cli/main.ts"), ...args], {
+  const { code, out, err } = await run(process.execPath, [...command, ...args], {
     cwd: repository,
     input,
     deadlineMs: 300_000,

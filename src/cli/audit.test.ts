@@ -6,9 +6,10 @@ import { describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
 import { scratch } from "../../test/support/tabular.js";
+import { command } from "../../test/support/touchstone.js";
 
 const folder = scratch();
-const audit = (...args: string[]) => run(process.execPath, ["--import", "tsx", "src/cli/main.ts", "audit", ...args], { cwd: repository });
+const audit = (...args: string[]) => run(process.execPath, [...command, "audit", ...args], { cwd: repository });
 interface Printed {
   readonly clean: boolean;
   readonly files: { readonly html: string; readonly json: string };

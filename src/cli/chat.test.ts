@@ -6,6 +6,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
 import { tokenizer } from "../../test/support/successor-task.js";
+import { command } from "../../test/support/touchstone.js";
 import { loadAlphabet } from "../core/alphabet.js";
 import { TableEngine } from "../engine/table/engine.js";
 import { Conversation } from "../rollout/conversation.js";
@@ -13,8 +14,7 @@ import { ChatJudge } from "./chat-judge.js";
 import { Chat } from "./chat-loop.js";
 import { runProgram } from "./program.js";
 
-const touchstone = (args: readonly string[], input = "") =>
-  run(process.execPath, ["--import", "tsx", join(repository, "src/cli/main.ts"), ...args], { cwd: repository, input, deadlineMs: 120_000 });
+const touchstone = (args: readonly string[], input = "") => run(process.execPath, [...command, ...args], { cwd: repository, input, deadlineMs: 120_000 });
 const starter = "starters/chain-1M";
 
 afterEach(() => vi.restoreAllMocks());

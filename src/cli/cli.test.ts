@@ -9,6 +9,7 @@ import { describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
 import { scratch } from "../../test/support/tabular.js";
+import { command } from "../../test/support/touchstone.js";
 import { ConfigError, DataError, ModelError } from "../core/errors.js";
 import { RemoteEngine } from "../engine/remote/client.js";
 import { parseAddress } from "../engine/remote/messages.js";
@@ -17,8 +18,7 @@ import { failureText } from "./failure.js";
 import { colours, table } from "./output.js";
 import { runProgram } from "./program.js";
 
-const program = ["--import", "tsx", "src/cli/main.ts"];
-const touchstone = (...args: string[]) => run(process.execPath, [...program, ...args], { cwd: repository });
+const touchstone = (...args: string[]) => run(process.execPath, [...command, ...args], { cwd: repository });
 
 describe("touchstone", () => {
   it("prints its help and version, and names every command", async () => {
@@ -76,7 +76,7 @@ describe("touchstone", () => {
 
 describe("touchstone engine", () => {
   it("serves an engine at the address that it prints until it is interrupted", async () => {
-    const child = spawn(process.execPath, [...program, "engine", "--listen", "127.0.0.1:0", "--threads", "1", "--token", "t", "--json"], { cwd: repository });
+    const child = spawn(process.execPath, [...command, "engine", "--listen", "127.0.0.1:0", "--threads", "1", "--token", "t", "--json"], { cwd: repository });
     const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
     const [line] = await Promise.race([
       new Promise<string[]>((resolve) => createInterface({ input: child.stdout }).once("line", (text) => resolve([text]))),
@@ -143,7 +143,7 @@ describe("a failure", () => {
   });
 
   it.skipIf(!existsSync("/dev/full"))("to print is told on a disk that is full", async () => {
-    const { code, err } = await run("sh", ["-c", `${process.execPath} ${program.join(" ")} --help > /dev/full`], { cwd: repository });
+    const { code, err } = await run("sh", ["-c", `${process.execPath} ${command.join(" ")} --help > /dev/full`], { cwd: repository });
     expect({ code, err }).toEqual({ code: 2, err: "error: standard output: nothing can be written to it (ENOSPC); free space, or send it elsewhere\n" });
   });
 

@@ -7,8 +7,9 @@ import { expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
 import { scratch, tablePolicy } from "../../test/support/tabular.js";
+import { command } from "../../test/support/touchstone.js";
 
-const program = ["--import", "tsx", "src/cli/main.ts", "compare"];
+const program = [...command, "compare"];
 
 it("goes on after Ctrl-C: what was interrupted is resumed", async () => {
   const folder = join(scratch(), "compared");

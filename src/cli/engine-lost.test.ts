@@ -5,13 +5,14 @@ import { createInterface } from "node:readline";
 import { expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { scratch } from "../../test/support/tabular.js";
+import { command } from "../../test/support/touchstone.js";
 
 const children = (pid: number): number[] => readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
 
 it.skipIf(!existsSync("/proc/self/task"))("a run whose engine is killed says from which checkpoint it goes on, and how", async () => {
   const folder = join(scratch(), "a run");
   const args = ["--model", "starters/chain-1M", "--task", "chain", "--steps", "1000", "--problems", "2", "--group", "2", "--workers", "1"];
-  const child = spawn(process.execPath, ["--import", "tsx", "src/cli/main.ts", "train", ...args, "--checkpoint-every", "1", "--out", folder], {
+  const child = spawn(process.execPath, [...command, "train", ...args, "--checkpoint-every", "1", "--out", folder], {
     cwd: repository,
   });
   let said = "";

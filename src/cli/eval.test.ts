@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
 import { meta, quickFiles } from "../../test/support/run-writer.js";
+import { command } from "../../test/support/touchstone.js";
 import { saveAlphabet } from "../core/alphabet.js";
 import { TouchstoneError } from "../core/errors.js";
 import { startOnnx } from "../engine/onnx/start.js";
@@ -94,7 +95,7 @@ describe("touchstone eval", () => {
   });
 
   it("prints a table with n and k, keeps the samples, and computes other numbers from them", async () => {
-    const program = ["--import", "tsx", "src/cli/main.ts", "eval", at("model")];
+    const program = [...command, "eval", at("model")];
     const drawn = await run(process.execPath, [...program, "--task", "chain", "--n-problems", "6", "--n", "4", "--k", "1,4", "--store", at("samples")], {
       cwd: repository,
     });

@@ -5,9 +5,10 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
+import { command } from "../../test/support/touchstone.js";
 import { GgufFile } from "../engine/gguf/file.js";
 
-const touchstone = (...args: string[]) => run(process.execPath, ["--import", "tsx", join(repository, "src/cli/main.ts"), ...args], { cwd: repository });
+const touchstone = (...args: string[]) => run(process.execPath, [...command, ...args], { cwd: repository });
 const folder = mkdtempSync(join(tmpdir(), "export-"));
 const starter = "starters/chain-100k";
 

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
+import { command } from "../../test/support/touchstone.js";
 import { readProfile } from "../evaluate/profile.js";
 import { dataTask } from "../tasks/data.js";
 import { dataOptions } from "../tasks/data-options.js";
@@ -13,7 +14,7 @@ import { number } from "../verify/number/number.js";
 
 const folder = mkdtempSync(join(tmpdir(), "touchstone-profile-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-const program = ["--import", "tsx", "src/cli/main.ts", "profile", "--model", "starters/chain-1M", "--threads", "1", "--verifier-workers", "0"];
+const program = [...command, "profile", "--model", "starters/chain-1M", "--threads", "1", "--verifier-workers", "0"];
 const chain = (out: string, problems: number, ...more: string[]): string[] => [
   "--task",
   "chain",

@@ -5,11 +5,12 @@ import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
+import { command } from "../../test/support/touchstone.js";
 import { chain } from "../tasks/chain/chain.js";
 
 const folder = mkdtempSync(join(tmpdir(), "touchstone-rollouts-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
-const touchstone = (...args: string[]) => run(process.execPath, ["--import", "tsx", "src/cli/main.ts", ...args], { cwd: repository });
+const touchstone = (...args: string[]) => run(process.execPath, [...command, ...args], { cwd: repository });
 const starter = "starters/chain-1M";
 const learning = ["--steps", "2", "--batch-size", "8", "--warmup", "0", "--lr", "1e-4"];
 

@@ -7,12 +7,12 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
+import { command } from "../../test/support/touchstone.js";
 import { runProgram } from "./program.js";
 
 let folder: string;
 const at = (name: string): string => join(folder, name);
-const touchstone = (...args: string[]) =>
-  run(process.execPath, ["--import", "tsx", join(repository, "src/cli/main.ts"), ...args], { cwd: repository, deadlineMs: 120_000 });
+const touchstone = (...args: string[]) => run(process.execPath, [...command, ...args], { cwd: repository, deadlineMs: 120_000 });
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "touchstone-sft-"));
@@ -92,7 +92,7 @@ describe("touchstone sft", () => {
        });`,
     );
     const args = ["sft", "--task", at("task.ts"), "--size", "100k", "--max-length", "16", "--steps", "1000000", "--batch-size", "4", "--out", out];
-    const child = spawn(process.execPath, ["--import", "tsx", join(repository, "src/cli/main.ts"), ...args], {
+    const child = spawn(process.execPath, [...command, ...args], {
       cwd: repository,
       stdio: ["ignore", "pipe", "pipe"],
     });

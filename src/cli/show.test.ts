@@ -4,10 +4,11 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
 import { options, scratch, tablePolicy } from "../../test/support/tabular.js";
+import { command } from "../../test/support/touchstone.js";
 import { RunReader } from "../train/store/reader.js";
 import { train } from "../train/train.js";
 
-const touchstone = (...args: string[]) => run(process.execPath, ["--import", "tsx", "src/cli/main.ts", ...args], { cwd: repository });
+const touchstone = (...args: string[]) => run(process.execPath, [...command, ...args], { cwd: repository });
 const folder = join(scratch(), "run");
 
 beforeAll(async () => {

@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
+import { command } from "../../test/support/touchstone.js";
 
 let folder: string;
-const touchstone = (...args: string[]) =>
-  run(process.execPath, ["--import", "tsx", join(repository, "src/cli/main.ts"), ...args], { cwd: repository, deadlineMs: 300_000 });
+const touchstone = (...args: string[]) => run(process.execPath, [...command, ...args], { cwd: repository, deadlineMs: 300_000 });
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "touchstone-start-"));

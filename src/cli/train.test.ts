@@ -7,10 +7,11 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
 import { scratch, tablePolicy } from "../../test/support/tabular.js";
+import { command } from "../../test/support/touchstone.js";
 import { posedProblems, withProblemsOfRun } from "./problems.js";
 import { type TrainFlags, writtenConfig } from "./train-flags.js";
 
-const program = ["--import", "tsx", "src/cli/main.ts", "train"];
+const program = [...command, "train"];
 const touchstone = (...args: string[]) => run(process.execPath, [...program, ...args], { cwd: repository });
 let base: string[];
 beforeAll(async () => {
@@ -39,7 +40,7 @@ describe("touchstone train", () => {
     expect(text.out).toMatch(/^reward a step\n1 ┤/);
     expect(text.out).toContain("held-out: ");
     expect(text.out).toContain(`4 steps are done.\nThe policy is in ${folder}/checkpoints/00000004/policy`);
-    expect(text.out).toMatch(/^ {2}node .*main\.ts sample \S+\/run@last --n-problems 3\n {2}node .*main\.ts eval \S+\/run@last\n$/m);
+    expect(text.out).toMatch(/^ {2}node .*main\.js sample \S+\/run@last --n-problems 3\n {2}node .*main\.js eval \S+\/run@last\n$/m);
     const json = JSON.parse((await touchstone(...base, "--steps", "2", "--out", out(), "--json")).out);
     expect(json).toMatchObject({ reason: "done", steps: 2, updates: expect.any(Number), rewards: [expect.any(Number), expect.any(Number)] });
   });
@@ -93,7 +94,7 @@ describe("a run of a file that held nothing out", () => {
       run,
     );
     expect(ran.code, ran.err).toBe(0);
-    expect(ran.out).toContain(`main.ts sample '${run}@last' --n-problems 3\n`);
+    expect(ran.out).toContain(`main.js sample '${run}@last' --n-problems 3\n`);
     const flags = withProblemsOfRun(`${run}@last`, {});
     expect(flags).toMatchObject({ data: file, split: "train", verifier: "exact" });
     expect((await posedProblems(flags, 0, 10)).problems).toHaveLength(4);

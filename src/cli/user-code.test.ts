@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
 import { scratch, tablePolicy } from "../../test/support/tabular.js";
+import { command } from "../../test/support/touchstone.js";
 
 const folder = scratch();
 let model: string;
@@ -28,7 +29,8 @@ export default defineTask({ name: "own", maxTokens: 2,
 }
 
 const args = (file: string, ...more: string[]): string[] => [
-  ...["--import", "tsx", "src/cli/main.ts", "train", "--model", model, "--task", file, "--set", "engine.name=table"],
+  ...[...command, "train", "--model", model],
+  ...["--task", file, "--set", "engine.name=table"],
   ...["--problems", "2", "--group", "2", "--steps", "2", "--out", join(scratch(), "run"), ...more],
 ];
 const train = (file: string, ...more: string[]) => run(process.execPath, args(file, ...more), { cwd: repository });

@@ -4,8 +4,9 @@ import { describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
 import { scratch } from "../../test/support/tabular.js";
+import { command } from "../../test/support/touchstone.js";
 
-const verify = (...args: string[]) => run(process.execPath, ["--import", "tsx", "src/cli/main.ts", "verify", ...args], { cwd: repository });
+const verify = (...args: string[]) => run(process.execPath, [...command, "verify", ...args], { cwd: repository });
 const answer = (reference: string, response: string): string[] => ["--reference", reference, "--response", response];
 
 describe("touchstone verify", () => {

@@ -7,11 +7,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { tablePolicy } from "../../test/support/tabular.js";
+import { command } from "../../test/support/touchstone.js";
 import { place } from "../../test/support/toy-demonstration.js";
 import type { Part } from "./part.js";
 
 const started = (args: readonly string[], folder: string): ChildProcess =>
-  spawn(process.execPath, ["--import", "tsx", join(repository, "src", "cli", "main.ts"), "reproduce", ...args], {
+  spawn(process.execPath, [...command, "reproduce", ...args], {
     cwd: repository,
     stdio: ["ignore", "pipe", "pipe"],
     env: { ...process.env, TOUCHSTONE_CACHE: join(folder, "cache") },

@@ -85,6 +85,7 @@ describe("a run with an adapter", () => {
 
   it.each([
     ["the rank of another than the adapter's", { model: "{run}", lora: { rank: 8 } }, /lora\.rank: it is 8, and the adapter .* that goes on to learn has 4/],
+    ["a rank above the width", { lora: { rank: 65 } }, /lora\.rank: it is 65, above the model's width of 64/],
     ["a target that is no layer", { lora: { rank: 2, targets: ["lm_head"] } }, /lora: target "lm_head" is no linear layer/],
     ["an adapter of a run without one", { lora: undefined, save: { form: "adapter" } }, /save\.form: it is adapter, and this run has none/],
     ["an adapter in bfloat16", { save: { form: "adapter", dtype: "bf16" } }, /save\.dtype: it is bf16, and adapters are always f32/],

@@ -18,8 +18,10 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Command } from "commander";
 import { exitCode, failureText } from "../../src/cli/failure.js";
 import { runProgram } from "../../src/cli/program.js";
+import { define } from "../../src/cli/train.js";
 import { alphabetFile, alphabetTokenizer, saveAlphabet } from "../../src/core/alphabet.js";
 import { TouchstoneError } from "../../src/core/errors.js";
 import { parseModelConfig } from "../../src/engine/onnx/config.js";
@@ -27,6 +29,7 @@ import { saveFolder } from "../../src/engine/onnx/folder-save.js";
 import { ParameterStore } from "../../src/engine/onnx/params.js";
 import { methodNames } from "../../src/methods/catalogue.js";
 import { trainConfig } from "../../src/train/config.js";
+import { verifierNames } from "../../src/verify/catalogue.js";
 import { repository } from "../paths.js";
 import { tablePolicy } from "./tabular.js";
 
@@ -41,7 +44,7 @@ export interface Case {
 }
 
 interface Table {
-  /** Arguments by the name that `as` has; {file}, {model}, {out} and {temp} stand for paths. In `says` {options} and {methods} are all that there are. */
+  /** Arguments by the name that `as` has; {file}, {model}, {out} and {temp} stand for paths. In `says` {options}, {methods}, {verifiers} and {flags} are all that there are. */
   readonly commands: { readonly [name: string]: readonly string[] };
   readonly cases: readonly Case[];
 }
@@ -82,6 +85,13 @@ export interface Places {
   readonly temp: string;
 }
 
+/** The options of `touchstone train`, in the order of its help. */
+function flagsOfTrain(): string {
+  const command = new Command();
+  define(command);
+  return [...command.options.filter(({ hidden }) => !hidden).map(({ long }) => long), "--help"].join(", ");
+}
+
 /** A text with its placeholders replaced. */
 export function filled(text: string, { file }: Pick<Case, "file">, places: Places): string {
   const path = file === undefined ? "" : file.startsWith("{") ? file : join(files, file);
@@ -90,6 +100,8 @@ export function filled(text: string, { file }: Pick<Case, "file">, places: Place
     .replaceAll("{files}", files)
     .replaceAll("{options}", Object.keys(trainConfig.shape).join(", "))
     .replaceAll("{methods}", methodNames.join(", "))
+    .replaceAll("{verifiers}", verifierNames.join(", "))
+    .replaceAll("{flags}", flagsOfTrain())
     .replace(/\{(model|out|temp)\}/g, (_, name: keyof Places) => places[name]);
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { repository } from "../../../test/paths.js";
 import { run } from "../../../test/run.js";
+import { command } from "../../../test/support/touchstone.js";
 import { colours } from "../output.js";
 import { stored } from "./check.js";
 import { fits, stepSeconds } from "./fit.js";
@@ -9,7 +10,7 @@ import { probe } from "./probe.js";
 import { type Findings, report } from "./report.js";
 
 const doctor = (args: string[], env: NodeJS.ProcessEnv = {}) =>
-  run(process.execPath, ["--import", "tsx", "src/cli/main.ts", "doctor", ...args], { cwd: repository, env: { ...process.env, ...env } });
+  run(process.execPath, [...command, "doctor", ...args], { cwd: repository, env: { ...process.env, ...env } });
 const plain = colours({});
 
 describe("touchstone doctor", () => {

@@ -188,7 +188,7 @@ describe("options and settings", () => {
       credit                     grpo (prefers)  (R - mean) / (sample deviation + 0.0001) of the group
       loss                       grpo (prefers)  clip(ratio, 1 - 0.2, 1 + 0.2)
       loss.aggregate             grpo (prefers)  seq-mean-token-mean
-      optimizer.parametrisation  grpo (prefers)  all weights
+      optimizer.parametrisation  grpo (prefers)  all weights, or all of an adapter
       optimizer                  grpo (prefers)  AdamW"
     `);
   });
