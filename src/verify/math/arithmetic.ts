@@ -1,6 +1,6 @@
 /** Sums, products and powers of what `atom` reads. Multiplication signs may be left out; fractions with a slash go from left to right. */
 import { atom } from "./atoms.js";
-import { add, call, divide, isConstant, multiply, negate, power } from "./build.js";
+import { add, call, divide, isConstant, multiply, negate, numberOf, power } from "./build.js";
 import type { Cursor } from "./cursor.js";
 import type { Token } from "./token.js";
 import type { Expression } from "./types.js";
@@ -75,6 +75,8 @@ function isFactorNext(c: Cursor, value: Expression): boolean {
     case "word":
       return isFactorWord(c, token, value);
     case "command":
+      // "45 \frac{miles}{hour}" is a unit.
+      if (token.text === "frac" && c.is("open", "{", 1) && isUnit(c.peek(2)?.text ?? "") && c.peek(2)?.plain === true && isConstant(value)) return false;
       return factorCommands.has(token.text) || (token.text.startsWith("begin:") && token.text !== "begin:cases");
     case "open":
       if (c.is("word", "mod", 1) || c.isSign("mod", 1) || isBaseNote(c)) return false;
@@ -94,6 +96,7 @@ const isBaseNote = (c: Cursor): boolean => c.is("word", "base", 1);
 function isFactorWord(c: Cursor, token: Token, value: Expression): boolean {
   const word = token.text;
   if (sentenceWords.has(word) || magnitudes.has(word.toLowerCase())) return false;
+  if ((word === "sq" || word === "cu") && isConstant(value)) return false;
   if (word === "U" && c.peek(1)?.kind === "open" && isIntervalEnd(value)) return false;
   const followed = c.peek(1);
   const bare = followed === undefined || followed.kind === "close" || (followed.kind === "sign" && /^[,;.=]$/.test(followed.text));
@@ -127,7 +130,9 @@ function unitFollows(c: Cursor, ahead: number, value: Expression): boolean {
 export function powered(c: Cursor): Expression {
   let value = atom(c);
   for (;;) {
-    if (c.isSign("!")) {
+    if ((c.is("word", "squared") || c.is("word", "cubed")) && !isUnit(c.peek(1)?.text ?? "")) {
+      value = power(value, numberOf(c.next().text === "squared" ? 2 : 3));
+    } else if (c.isSign("!")) {
       if (c.isSign("!", 1)) c.fail("a double factorial is not supported");
       c.next();
       value = call("factorial", value);
@@ -137,8 +142,8 @@ export function powered(c: Cursor): Expression {
       value = { op: "degrees", of: value };
     } else if (c.isSign("^") || c.isSign("**")) {
       if (c.isSign("**") && (c.peek(1) === undefined || (isAdditive(c.peek(1)) === false && c.peek(1)?.kind === "sign"))) return value;
-      if (degreeAhead(c) > 0) {
-        c.at += degreeAhead(c);
+      if (degreeAhead(c, isConstant(value)) > 0) {
+        c.at += degreeAhead(c, isConstant(value));
         c.budget.spend(3);
         value = { op: "degrees", of: value };
       } else {
@@ -156,8 +161,9 @@ export function powered(c: Cursor): Expression {
 const isTemperature = (c: Cursor): boolean => c.is("word", "C", 1) || c.is("word", "F", 1);
 
 /** Tokens of `^\circ` or `^{\circ}` from here on, where it is not the degree of a temperature; 0 where there are none. */
-export function degreeAhead(c: Cursor): number {
-  const isMark = (ahead: number): boolean => c.isSign("∘", ahead) || c.isSign("°", ahead);
+export function degreeAhead(c: Cursor, ofNumber = false): number {
+  // A raised letter o stands for the sign.
+  const isMark = (ahead: number): boolean => c.isSign("∘", ahead) || c.isSign("°", ahead) || (ofNumber && c.is("word", "o", ahead));
   if (isMark(1)) return 2;
   return c.is("open", "{", 1) && isMark(2) && c.is("close", "}", 3) ? 4 : 0;
 }

@@ -36,9 +36,19 @@ export function atom(c: Cursor): Expression {
       return command(c, token);
     case "open":
     case "close":
-      return c.deeper(() => bracket(c));
+      return (
+        counted(c) ??
+        numeralInBrackets(
+          c,
+          c.deeper(() => bracket(c)),
+        )
+      );
     case "sign":
       if (token.text === "|" || token.text === "<") return c.deeper(() => bracket(c));
+      if (token.text === "_" || token.text === "^") {
+        const count = counted(c);
+        if (count !== undefined) return count;
+      }
       if ((token.text === "∠" || token.text === "△") && c.peek(1)?.kind === "word") {
         c.next();
         return symbolOf(`${token.text}${c.next().text}`);
@@ -47,6 +57,26 @@ export function atom(c: Cursor): Expression {
     default:
       return c.fail(`“${token.text}” stands where an operand should`);
   }
+}
+
+/** `(1011)_2`. */
+function numeralInBrackets(c: Cursor, inner: Expression): Expression {
+  const isNumeral = c.isSign("_") && inner.op === "number" && inner.value.d === 1n && inner.value.n >= 0n && inner.decimals === undefined;
+  return (isNumeral ? based(c, String(inner.value.n)) : undefined) ?? inner;
+}
+
+/** `{}_{10}C_3`, `^{10}C_3`, `_{10}P_{3}`: choices and arrangements. */
+function counted(c: Cursor): Expression | undefined {
+  const from = c.is("open", "{") && c.is("close", "}", 1) ? 2 : 0;
+  if (!c.isSign("_", from) && !c.isSign("^", from)) return undefined;
+  return c.attempt(() => {
+    c.at += from + 1;
+    const of = argument(c);
+    const name = c.next().text;
+    if (name !== "C" && name !== "P") return c.fail("an index without a letter");
+    c.expect("sign", "_");
+    return call(name === "C" ? "binomial" : "permutations", of, argument(c));
+  });
 }
 
 /** A numeral with digits above nine: `A3_{16}`. */
@@ -91,8 +121,16 @@ const functionLetters: ReadonlySet<string> = new Set(["f", "g", "h"]);
 function named(c: Cursor): Expression {
   const token = c.next();
   let name = token.text;
-  if (name in sets && !c.isSign("^") && !c.isSign("_")) return structure(sets[name] as Value);
-  if (otherSets.has(name)) return structure({ kind: "text", text: name });
+  if (name in sets) {
+    const half = name === "Reals" ? halfLine(c) : undefined;
+    if (half !== undefined) return structure(half);
+    if (!c.isSign("^") && !c.isSign("_")) return structure(sets[name] as Value);
+  }
+  if (otherSets.has(name)) return structure({ kind: "text", text: `${name}${c.attempt(() => positive(c)) ?? ""}` });
+  if (name === "P" || name === "E") {
+    const probability = c.attempt(() => conditional(c, name));
+    if (probability !== undefined) return probability;
+  }
   if (c.isSign("_")) {
     c.next();
     name += `_${index(c)}`;
@@ -110,6 +148,52 @@ function named(c: Cursor): Expression {
   }
   if (Object.hasOwn(constants, name) && !c.bound.includes(name)) return constants[name] as Expression;
   return symbolOf(name);
+}
+
+/** The sign behind ℤ⁺ and the like. */
+function positive(c: Cursor): string {
+  if (!c.takeSign("^") && !c.takeSign("_")) return c.fail("no sign");
+  const braced = c.take("open", "{");
+  const sign = c.next().text;
+  if (braced) c.expect("close", "}");
+  return sign === "+" || sign === "*" ? "+" : c.fail("another set");
+}
+
+/** ℝ⁺, ℝ_{>0}, ℝ_{≥0}, ℝ⁻: what an index or exponent leaves of the real numbers; undefined for others. */
+function halfLine(c: Cursor): Value | undefined {
+  if (!c.isSign("^") && !c.isSign("_")) return undefined;
+  return c.attempt(() => {
+    c.next();
+    const braced = c.take("open", "{");
+    let sign = c.next().text;
+    if (/^[<>≤≥≠]$/.test(sign)) {
+      if (!c.take("number", "0")) return c.fail("another set");
+    } else if (sign === "+" || sign === "-") sign = sign === "+" ? ">" : "<";
+    else if (sign === "*") sign = "≠";
+    else return c.fail("another set");
+    if (braced) c.expect("close", "}");
+    const zero = numberOf(0);
+    const infinite = { closed: false };
+    const below = { low: infinite, high: { value: zero, closed: sign === "≤" } };
+    const above = { low: { value: zero, closed: sign === "≥" }, high: infinite };
+    const parts = sign === "≠" ? [below, above] : sign === "<" || sign === "≤" ? [below] : [above];
+    return { kind: "intervals", parts, points: [] };
+  });
+}
+
+/** `P(A | B)`, whose bar is no size. */
+function conditional(c: Cursor, name: string): Expression {
+  if (!c.take("open", "(") || c.peek(-1)?.gap === 2) return c.fail("no bracket");
+  const tokens: Token[] = [];
+  let bars = 0;
+  for (let depth = 1; ; ) {
+    const token = c.next();
+    if (token.kind === "open") depth++;
+    else if (token.kind === "close" && --depth === 0) break;
+    if (token.text === "|" && depth === 1) bars++;
+    tokens.push(token);
+  }
+  return bars === 1 ? symbolOf(`${name}(${spelling(tokens)})`) : c.fail("no condition");
 }
 
 /** What stands lowered behind a name, as text. */
@@ -166,6 +250,8 @@ function callOf(c: Cursor, name: string, of: readonly Expression[], base: Expres
   switch (name) {
     case "arccot":
       return { op: "add", terms: [divide(constants.pi as Expression, numberOf(2)), { op: "negate", of: call("arctan", first) }] };
+    case "cis":
+      return { op: "add", terms: [call("cos", first), { op: "multiply", factors: [constants.i as Expression, call("sin", first)] }] };
     case "coth":
       return divide(call("cosh", first), call("sinh", first));
     case "lg":

@@ -42,13 +42,32 @@ const signs: { readonly [spelling: string]: string } = {
   "∣｜": "|",
   "，、": ",",
   "；": ";",
-  "：": ":",
+  "：∶": ":",
   "。": ".",
   "％﹪": "%",
   "“”„″": '"',
 };
 
 export const signOf: ReadonlyMap<string, string> = new Map(Object.entries(signs).flatMap(([spellings, sign]) => [...spellings].map((each) => [each, sign])));
+
+const digitsOfOthers = "٠۰०";
+
+/**
+ * A text with digits of other scripts as ASCII digits, and a wide full stop between digits as one: every character stays where it was.
+ */
+export const withPlainDigits = (text: string): string =>
+  /[٠-٩۰-۹०-९．]/.test(text)
+    ? text
+        .replace(/[٠-٩۰-۹०-९]/g, (digit) => {
+          const code = digit.charCodeAt(0);
+          const zero = [...digitsOfOthers].map((each) => each.charCodeAt(0)).find((each) => code >= each && code < each + 10) as number;
+          return String(code - zero);
+        })
+        .replace(/(?<=[0-9０-９])．(?=[0-9０-９])/g, ".")
+    : text;
+
+/** Letters and digits of mathematical alphabets (𝐱, 𝟓) as plain ones; undefined for all others. */
+export const plainLetter = (character: string): string | undefined => (/^[\u{1d400}-\u{1d7ff}]$/u.test(character) ? character.normalize("NFKC") : undefined);
 
 /** Currency signs and the code of their currency. */
 export const currencyOf: ReadonlyMap<string, string> = new Map([

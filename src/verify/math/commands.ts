@@ -31,7 +31,7 @@ all(
 table.set("!", { does: "nothing" });
 table.set("/", { does: "nothing" });
 table.set("-", { does: "nothing" });
-all("gap", "quad qquad space enspace enskip thinspace medspace thickspace nobreakspace hfill newline");
+all("gap", "qed blacksquare square Box checkmark quad qquad space enspace enskip thinspace medspace thickspace nobreakspace hfill newline");
 for (const name of [",", ";", ":", ">", " ", "\n", "\t"]) table.set(name, { does: "gap" });
 all("drop", "hspace vspace hskip color textcolor phantom hphantom vphantom label tag");
 all("text", "text textbf textit textrm textsf texttt textnormal textup textsc textmd mbox hbox emph");
@@ -57,7 +57,7 @@ each(
 );
 each(
   "command",
-  "begin end not overline bar=overline vec overrightarrow=vec hat widehat=hat tilde widetilde=tilde dot ddot mathbb=blackboard Bbb=blackboard pmod pod=pmod root overset underset stackrel underbrace overbrace cancel",
+  "begin end not overline bar=overline vec overrightarrow=vec hat widehat=hat tilde widetilde=tilde dot ddot mathbb=blackboard Bbb=blackboard pmod pod=pmod root overset underset stackrel cancel",
 );
 each(
   "function",

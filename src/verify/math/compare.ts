@@ -2,7 +2,7 @@
  * Comparison: whether an answer is the reference, as mathematics. Identity of what was written comes first; then values are
  * taken by their kinds. Total, and bounded by its budget; only declared policies treat the two sides differently.
  */
-import { add, isConstant, multiply, negate, numberOf } from "./build.js";
+import { add, isConstant, multiply, negate, numberOf, substitute, symbolOf } from "./build.js";
 import { type Compare, compareCollections, compareMatrices, compareTuples, inAnyOrder, inOrder, isCollection, unindexed } from "./collections.js";
 import { type Assignment, asRelation, chainOf, compareRelations, namedValue, type Relation } from "./equations.js";
 import { compareNumbers, compareQuantities, compareRatios, numeralAndNumber, numeralValue, quantityAndNumber, ratioAndNumber, type Terms } from "./numbers.js";
@@ -10,6 +10,7 @@ import type { Policies } from "./policies.js";
 import { asIntervals, compareIntervals, solved } from "./ranges.js";
 import { identical } from "./read.js";
 import { different, equal, unsupported } from "./results.js";
+import { hasSigns } from "./signs.js";
 import { type Budget, type Comparison, type Expression, OutOfSteps, type Reading, type Value } from "./types.js";
 
 /** Pairs of readings that are tried where spellings are ambiguous. */
@@ -44,6 +45,8 @@ function compareReadings(reference: Read, answer: Read, terms: Terms): Compariso
     ...reference.others.slice(0, mostReadings).map((other) => [other, answer.value] as const),
   ];
   for (const [a, b] of others) {
+    // "12,345" may be two numbers, but no point.
+    if ((a.kind === "list" && b.kind === "tuple") || (a.kind === "tuple" && b.kind === "list")) continue;
     const result = compareValues(a, b, terms);
     if (result.kind === "equal") return result;
   }
@@ -143,6 +146,8 @@ function expressionAndEquation(relation: Relation, number: Extract<Value, { kind
 const functionName = /^(?:y|[A-Za-z](?:'|\^-1|_\w+)?\([A-Za-z](?:,[A-Za-z])*\))$/;
 
 function assignments(a: Assignment, b: Assignment, terms: Terms): Comparison {
+  const renamed = withVariablesOf(a, b);
+  if (renamed !== undefined) return compareValues(a.value, renamed, terms);
   const isSame = a.name === b.name || ((a.name === "y" || b.name === "y") && functionName.test(a.name) && functionName.test(b.name));
   if (isSame) return compareValues(a.value, b.value, terms);
   const tuples = a.name.startsWith("(") && b.name.startsWith("(") ? permuted(a, b, terms) : undefined;
@@ -150,6 +155,16 @@ function assignments(a: Assignment, b: Assignment, terms: Terms): Comparison {
   const [p, q] = [asRelation(a), asRelation(b)];
   const isNumeric = [a, b].some(({ value }) => value.kind === "number" && isConstant(value.expression));
   return p === undefined || q === undefined || isNumeric ? different("names", `${a.name} is not ${b.name}`) : compareRelations(p, q, terms);
+}
+
+/** The value of b in the variables of a, where both say what one function is, each in letters of its own; "f ≡ 0" has none. */
+function withVariablesOf(a: Assignment, b: Assignment): Value | undefined {
+  const [x, y] = [a, b].map(({ name }) => /^([^()]+)(?:\(([^()]+)\))?$/.exec(name));
+  if (x == null || y == null || x[1] !== y[1] || a.name === b.name || b.value.kind !== "number") return undefined;
+  if (x[2] === undefined || y[2] === undefined) return isConstant(b.value.expression) ? b.value : undefined;
+  const [to, from] = [x[2].split(","), y[2].split(",")];
+  if (to.length !== from.length || !from.every((name) => /^[A-Za-z]\w*$/.test(name))) return undefined;
+  return { kind: "number", expression: substitute(b.value.expression, new Map(from.map((name, i) => [name, symbolOf(to[i] as string)]))) };
 }
 
 /** (x, y) = (1, 2) against (y, x) = (2, 1). */
@@ -179,7 +194,7 @@ function coordinates(a: Value, b: Value, terms: Terms): Comparison | undefined {
   const other = x === undefined ? a : b;
   // Numbered roots are a list of solutions.
   const isOfOne = new Set(named.map(({ name }) => unindexed(name))).size === 1;
-  if (isOfOne && (other.kind === "list" || other.kind === "set")) return undefined;
+  if (isOfOne && (other.kind === "list" || other.kind === "set" || hasSigns(other))) return undefined;
   if (other.kind !== "tuple" && other.kind !== "list") return x === undefined ? kinds(a, b) : kinds(a, b);
   return x === undefined ? inOrder(other.items, values, compareValues, terms, "names") : inOrder(values, other.items, compareValues, terms, "names");
 }
@@ -206,10 +221,13 @@ function ranges(a: Value, b: Value, terms: Terms): Comparison | undefined {
 
 const unwrapped = (value: Value): Value => (value.kind === "assignment" ? value.value : value);
 
+/** "x < 1 or x = 2" is a set as inequalities are. */
 const isInequality = (value: Value): boolean =>
   value.kind === "relation"
     ? value.signs.some((sign) => /[<≤>≥≠]/.test(sign))
-    : value.kind === "list" && value.items.length > 0 && value.items.every(isInequality);
+    : value.kind === "list" &&
+      value.items.some(isInequality) &&
+      value.items.every((item) => isInequality(item) || (value.word === "or" && item.kind === "assignment" && item.value.kind === "number"));
 
 function collections(a: Value, b: Value, terms: Terms): Comparison {
   const tuple = [a, b].find(({ kind }) => kind === "tuple");
@@ -280,11 +298,21 @@ function numerals(a: Value, b: Value, terms: Terms): Comparison {
 }
 
 function clocksAndRatios(a: Value, b: Value, terms: Terms): Comparison {
-  if (a.kind === "time" && b.kind === "time") return clock(a) === clock(b) ? equal("time", "the times agree") : different("time", "the times differ");
+  if (a.kind === "time" && b.kind === "time") return sameTime(a, b) ? equal("time", "the times agree") : different("time", "the times differ");
   if (a.kind === "ratio" && b.kind === "ratio") return compareRatios(a.parts, b.parts, terms);
   if (a.kind === "ratio" && b.kind === "number") return ratioAndNumber(a.parts, b.expression, terms);
   if (b.kind === "ratio" && a.kind === "number") return ratioAndNumber(b.parts, a.expression, terms);
   return kinds(a, b);
 }
 
-const clock = ({ parts, half }: Extract<Value, { kind: "time" }>): string => `${parts.map(Number).join(":")}${half ?? ""}`;
+type Time = Extract<Value, { kind: "time" }>;
+
+/** Whether two times agree. Of 24 hours where one has its half of the day and the other an hour that names it. */
+function sameTime(a: Time, b: Time): boolean {
+  const told = ({ parts, half }: Time): boolean => half !== undefined || Number(parts[0]) > 12 || Number(parts[0]) === 0;
+  const clock = ({ parts, half }: Time): string => {
+    const [hour = 0, minute = 0, second = 0] = parts.map(Number);
+    return `${half === undefined ? hour % 24 : (hour % 12) + (half === "pm" ? 12 : 0)}:${minute}:${second}`;
+  };
+  return told(a) === told(b) && clock(a) === clock(b);
+}

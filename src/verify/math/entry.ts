@@ -7,7 +7,7 @@ import { relationOf, unionOf } from "./relate.js";
 import { suffix } from "./suffix.js";
 import type { Token } from "./token.js";
 import type { Expression, RelationSign, Unit } from "./types.js";
-import { combine, isCurrency, isUnit, noUnit, sameDimension, unitOf } from "./units.js";
+import { combine, isCurrency, isDegree, isUnit, noUnit, sameDimension, unitOf } from "./units.js";
 
 export const isSeparator = (token: Token | undefined): boolean =>
   (token?.kind === "sign" && (token.text === "," || token.text === ";" || token.text === "∧" || token.text === "∨") && token.joint !== true) ||
@@ -30,6 +30,8 @@ const relations: ReadonlySet<string> = new Set(["=", "≠", "<", "≤", ">", "�
 /** An entry. What is no plain expression comes as a structure. */
 export function entry(c: Cursor): Expression {
   if (c.isSign("=") || c.isSign("≈")) c.next();
+  const mapping = mappingAt(c);
+  if (mapping !== undefined) return mapping;
   const first = quotient(c, headOf(c) ?? side(c));
   if (c.isSign(":")) return ratio(c, first, () => c.takeSign(":"));
   if (c.is("word", "to") && c.peek(1) !== undefined) return ratio(c, first, () => c.take("word", "to"));
@@ -80,6 +82,19 @@ function headOf(c: Cursor): Expression | undefined {
   return undefined;
 }
 
+/** `f: x ↦ x²`. */
+function mappingAt(c: Cursor): Expression | undefined {
+  const isLetter = (ahead: number): boolean => c.peek(ahead)?.kind === "word" && c.peek(ahead)?.text.length === 1;
+  if (!isLetter(0) || !c.isSign(":", 1) || !isLetter(2) || !c.isSign("→", 3)) return undefined;
+  return c.attempt(() => {
+    const name = c.next().text;
+    c.next();
+    const variable = c.next().text;
+    c.next();
+    return structure({ kind: "assignment", name: `${name}(${variable})`, value: { kind: "number", expression: sum(c) } });
+  });
+}
+
 /** (mod n), behind a congruence. */
 function modulus(c: Cursor): Expression | undefined {
   if (c.take("command", "pmod")) return sum(c);
@@ -108,8 +123,27 @@ export function side(c: Cursor): Expression {
 /** Whether a token is a unit of time, length or weight, of which "3 hours and 20 minutes" has two. */
 const isMeasured = (token: Token | undefined): boolean => token?.kind === "word" && token.text.length > 1 && isUnit(token.text);
 
+/** "Rs. 500", "USD 5", "US$5": the word of a currency before its amount. */
+function leadingCurrency(c: Cursor): Unit | undefined {
+  const token = c.peek();
+  if (token?.kind !== "word" || !/^(?:Rs|US|USD|EUR|GBP|INR|JPY|CNY|RMB)$/.test(token.text)) return undefined;
+  const point = c.isSign(".", 1) ? 1 : 0;
+  if (token.text === "US" ? c.peek(1)?.kind !== "currency" : c.peek(1 + point)?.kind !== "number") return undefined;
+  c.next();
+  if (point === 1) c.next();
+  return token.text === "US" ? undefined : unitOf(token.text === "RMB" ? "CNY" : token.text);
+}
+
+/** Minutes and seconds behind degrees: 37°30′15″. */
+function arc(c: Cursor, unit: Unit): Unit | undefined {
+  if (!isDegree(unit)) return undefined;
+  if (c.takeSign('"')) return unitOf("arcsecond");
+  if (!c.takeSign("'")) return undefined;
+  return c.takeSign("'") ? unitOf("arcsecond") : unitOf("arcminute");
+}
+
 function amount(c: Cursor): Expression {
-  let currency: Unit | undefined;
+  let currency: Unit | undefined = leadingCurrency(c);
   let negative = false;
   if (c.peek()?.kind === "currency" || ((c.isSign("-") || c.isSign("+")) && c.peek(1)?.kind === "currency")) {
     negative = c.takeSign("-");
@@ -129,7 +163,8 @@ function amount(c: Cursor): Expression {
   while (addend() && !Object.keys(unit.powers).some((base) => base.startsWith("#"))) {
     c.take("word", "and");
     const more = sum(c);
-    const next = suffix(c, more);
+    const minutes = arc(c, unit);
+    const next = minutes === undefined ? suffix(c, more) : { amount: more, unit: minutes };
     if (next?.unit === undefined || !sameDimension(next.unit, unit)) return c.fail("amounts of different kinds stand side by side");
     const scale = numberOf({ n: next.unit.factor.n * unit.factor.d, d: next.unit.factor.d * unit.factor.n });
     total = add(total, multiply(next.amount, scale));

@@ -140,6 +140,8 @@ export function namedValue({ sides, signs }: Relation): Expression | undefined {
   if (sides.length !== 2 || signs[0] !== "=") return undefined;
   const [a, b] = sides as [Expression, Expression];
   const isName = (side: Expression): boolean =>
+    side.op === "apply" || (side.op === "function" && side.name === "abs" && side.of[0]?.op === "symbol" && side.of[0].name === "z") || isNameOf(side);
+  const isNameOf = (side: Expression): boolean =>
     !some(side, (part) => part.op === "number" || part.op === "constant" || (part.op === "function" && part.name !== "abs")) &&
     [...variablesOf(side)].every((name) => !coordinates.has(name)) &&
     partsOf(side).length > 0;

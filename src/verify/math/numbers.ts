@@ -22,9 +22,20 @@ type Quantity = Extract<Value, { kind: "quantity" }>;
 export function compareNumbers(reference: Expression, answer: Expression, terms: Terms): Comparison {
   const { policies, budget } = terms;
   if (policies["unreduced-fraction"] === "reject" && isUnreduced(answer)) return different("unreduced-fraction", "the fraction is not in lowest terms");
+  if (isReordered(reference, answer)) return different("letters", "capital letters stand in another order");
   const result = compareExpressions(reference, answer, budget, { positive: policies["assume-positive-variables"] === "yes" });
   if (result.kind !== "different") return result;
   return antiderivatives(reference, answer, terms) ?? rounded(reference, answer, terms) ?? result;
+}
+
+/** Capital letters side by side, and nothing else, in another order: HT is not TH, and AB not BA where these are matrices. */
+function isReordered(a: Expression, b: Expression): boolean {
+  const [x, y] = [a, b].map((side) =>
+    side.op === "multiply" && side.factors.every((factor) => factor.op === "symbol" && /^[A-Z]$/.test(factor.name))
+      ? side.factors.map((factor) => (factor.op === "symbol" ? factor.name : "")).join("")
+      : undefined,
+  );
+  return x !== undefined && y !== undefined && x !== y && x.length === y.length;
 }
 
 /** Letters of a constant of integration. */
@@ -145,6 +156,9 @@ export function compareQuantities(a: Quantity, b: Quantity, terms: Terms): Compa
     const [radians, degrees] = angle as [Quantity, Quantity];
     return converted(compareNumbers(radians.amount, { op: "degrees", of: degrees.amount }, terms), a.unit, b.unit);
   }
+  // A pound is a weight or a currency, as the other side has it.
+  if ([a, b].some(({ unit }) => /^pounds?$/.test(unit.name)) && [a, b].some(({ unit }) => unit.powers.GBP === 1 && Object.keys(unit.powers).length === 1))
+    return compareNumbers(a.amount, b.amount, terms);
   const isNamed = isNamedAlike(a.unit, b.unit);
   if (isNamed || policies["unit-conflict"] === "ignore") return compareNumbers(a.amount, b.amount, terms);
   return different("units", `${a.unit.name} is not ${b.unit.name}`);

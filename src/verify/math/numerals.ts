@@ -57,8 +57,8 @@ function recurring(c: Cursor, token: Token): Expression | undefined {
     const digits = c.is("open", "{", ahead + 1) ? c.peek(ahead + 2) : c.peek(ahead + 1);
     if (digits?.kind !== "number" || !whole.test(digits.text)) return undefined;
     c.at += ahead + (c.is("open", "{", ahead + 1) ? 4 : 2);
-    if (c.peek(-1)?.kind === "close" || !c.is("open", "{", -2)) return periodic(before, after, digits.text);
-    return c.fail("the repeating digits have no end");
+    if (c.peek(-1)?.kind !== "close" && c.is("open", "{", -2)) return c.fail("the repeating digits have no end");
+    return periodic(before, after, digits.text + (mark.text === "dot" ? toNextDot(c) : ""));
   }
   if (point && mark?.kind === "open" && mark.text === "(" && mark.gap === 0 && c.peek(2)?.kind === "number" && c.is("close", ")", 3)) {
     const digits = (c.peek(2) as Token).text;
@@ -66,6 +66,18 @@ function recurring(c: Cursor, token: Token): Expression | undefined {
     return periodic(before, after, digits);
   }
   return undefined;
+}
+
+/** Digits from the first dot to the one over the last: `0.\dot{1}4285\dot{7}`. */
+function toNextDot(c: Cursor): string {
+  const between = c.peek();
+  const ahead = between?.kind === "number" && whole.test(between.text) && between.gap === 0 ? 1 : 0;
+  if (!c.is("command", "dot", ahead)) return "";
+  const braced = c.is("open", "{", ahead + 1);
+  const digits = c.peek(ahead + (braced ? 2 : 1));
+  if (digits?.kind !== "number" || !whole.test(digits.text)) return c.fail("a dot over what is no digit");
+  c.at += ahead + (braced ? 4 : 2);
+  return (ahead === 1 ? (between as Token).text : "") + digits.text;
 }
 
 function periodic(before: string, after: string, cycle: string): Expression {

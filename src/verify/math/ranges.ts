@@ -155,6 +155,8 @@ const flipped: { readonly [sign in RelationSign]?: RelationSign } = { "<": ">", 
 /** The set that inequalities say a variable is in; undefined where they are no linear inequalities of one variable. */
 export function solved(value: Value, budget: Budget): Intervals | undefined {
   try {
+    if (value.kind === "assignment" && value.value.kind === "number")
+      return { kind: "intervals", parts: [pointAt(value.value.expression)], points: [], variable: value.name };
     if (value.kind === "relation") return value.modulus === undefined ? chain(value, budget) : undefined;
     if (value.kind !== "list") return undefined;
     const sets = value.items.map((item) => solved(item, budget));

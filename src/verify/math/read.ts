@@ -1,9 +1,10 @@
 /** Reading: a text as a value, whole or not at all. Total, and bounded by its budget. */
+import { named, undeclared, unnamed, withConditions, withOneLetter } from "./clauses.js";
 import { Cursor, type Spelling, Unreadable } from "./cursor.js";
 import { entry, isSeparator, takeSeparator } from "./entry.js";
 import type { Policies } from "./policies.js";
 import { type Settled, settle, spelling } from "./settle.js";
-import { phrase } from "./texts.js";
+import { isOrdinal, phrase } from "./texts.js";
 import { type Token, tokenize } from "./token.js";
 import { type Budget, OutOfSteps, type Reading, type Value } from "./types.js";
 import { asValue } from "./value.js";
@@ -37,6 +38,10 @@ const usual: Spelling = { words: "unit", letters: "variable" };
 function readTokens(raw: readonly Token[], settled: Settled, tokens: string, budget: Budget): Reading {
   const special = phrase(settled.tokens);
   const first = parse(settled.tokens, budget, usual);
+  if ((special === undefined || special.kind === "text") && (first.value === undefined || isConditional(settled.tokens))) {
+    const value = inside(settled.tokens, budget);
+    if (value !== undefined) return { kind: "value", value, others: first.value === undefined ? [] : [first.value], tokens };
+  }
   const values: Value[] = special === undefined ? [] : [special];
   if (first.value !== undefined) values.push(first.value);
   const also = (other: readonly Token[], spelled: Spelling): void => {
@@ -50,6 +55,26 @@ function readTokens(raw: readonly Token[], settled: Settled, tokens: string, bud
   if (value !== undefined) return { kind: "value", value, others, tokens };
   if (isWordy(settled.tokens)) return { kind: "value", value: { kind: "text", text: plainText(settled.tokens) }, others: [], tokens };
   return { kind: "unsupported", reason: first.reason, at: first.at, tokens };
+}
+
+/** A list that may be a value and where its parameters live. */
+const isConditional = (tokens: readonly Token[]): boolean => tokens.some(({ kind, text }) => kind === "sign" && text === "∈") && tokens.length > 4;
+
+/** The value that words around it name or whose parameters they declare, and that cannot be read with them. */
+function inside(tokens: readonly Token[], budget: Budget, depth = 0): Value | undefined {
+  const read = (some: readonly Token[] | undefined): Value | undefined => {
+    if (some === undefined || some.length === 0) return undefined;
+    const special = phrase(some);
+    if (special !== undefined && special.kind !== "text") return special;
+    return parse(some, budget, usual).value ?? (depth < 3 ? inside(some, budget, depth + 1) : undefined) ?? special;
+  };
+  const declared = undeclared(tokens);
+  if (declared !== undefined) return read(withOneLetter(declared));
+  for (const right of named(tokens)) {
+    const { value } = parse(right, budget, usual);
+    if (value !== undefined) return value;
+  }
+  return read(unnamed(tokens)) ?? (depth === 0 ? read(withConditions(tokens)) : undefined);
 }
 
 interface Parsed {
@@ -86,5 +111,5 @@ function whole(c: Cursor): Value {
 const isWordy = (tokens: readonly Token[]): boolean => tokens.some(({ kind, text }) => kind === "word" && text.length > 2);
 
 function plainText(tokens: readonly Token[]): string {
-  return spelling(tokens).toLowerCase();
+  return spelling(tokens.filter((token, i) => !isOrdinal(token, tokens[i - 1]))).toLowerCase();
 }

@@ -9,6 +9,10 @@ import { asValue } from "./value.js";
 /** The structure of a chain of relations between sides. */
 export function relationOf(c: Cursor, sides: readonly Expression[], signs: readonly RelationSign[], modulus: Expression | undefined): Expression {
   if (signs.includes("∈")) return membership(c, sides, signs);
+  const [head, zero] = sides as [Expression, Expression];
+  // "f ≡ 0" says what a function is.
+  if (signs.length === 1 && signs[0] === "≡" && modulus === undefined && head.op === "symbol" && zero.op === "number")
+    return structure({ kind: "assignment", name: head.name, value: asValue(zero) });
   if (signs.every((sign) => sign === "=" || sign === "≈")) {
     const assigned = assignment(c, sides, signs);
     if (assigned !== undefined) return assigned;
@@ -38,8 +42,9 @@ export function nameOf(side: Expression): string | undefined {
     const names = side.to.map((each) => (each.op === "symbol" ? each.name : undefined));
     return names.includes(undefined) ? undefined : `${side.name}(${names.join(",")})`;
   }
-  if (side.op !== "structure" || side.value.kind !== "tuple") return undefined;
-  const names = side.value.items.map((item) => (item.kind === "number" && item.expression.op === "symbol" ? item.expression.name : undefined));
+  if (side.op !== "structure" || (side.value.kind !== "tuple" && side.value.kind !== "matrix")) return undefined;
+  const items = side.value.kind === "matrix" ? side.value.rows.flat() : side.value.items;
+  const names = items.map((item) => (item.kind === "number" && item.expression.op === "symbol" ? item.expression.name : undefined));
   return names.includes(undefined) ? undefined : `(${names.join(",")})`;
 }
 

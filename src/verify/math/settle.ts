@@ -72,6 +72,8 @@ function trim(raw: readonly Token[]): Token[] {
       [start, changed] = [start + 1, true];
     } else if (last.kind === "sign" && (last.text === "." || last.text === "," || last.text === ";" || last.text === "**" || last.text === "\\\\")) {
       [end, changed] = [end - 1, true];
+    } else if (first.kind === "word" && first.text.toLowerCase() === "either" && tokens.some(({ kind, text }) => kind === "word" && text === "or")) {
+      [start, changed] = [start + 1, true];
     } else if (isWrapped(tokens, start, end)) {
       [start, end, changed] = [start + 1, end - 1, true];
     }

@@ -69,9 +69,12 @@ function words(c: Cursor): Unit | undefined {
   let unit = noUnit;
   let sign = 1;
   let terms = 0;
+  // "$18 per day" has its unit before it.
+  if (c.take("word", "per")) sign = -1;
+  else if (c.is("command", "frac") && c.is("open", "{", 1)) return quotient(c);
   for (;;) {
     const term = unitTerm(c, terms > 0 && sign === 1 ? unit : undefined);
-    if (term === undefined) return terms === 0 ? undefined : sign === -1 ? c.fail("a unit is missing behind a slash") : unit;
+    if (term === undefined) return terms === 0 && sign === 1 ? undefined : sign === -1 ? c.fail("a unit is missing behind a slash") : unit;
     unit = combine(unit, term.unit, term.power * sign);
     if (++terms > mostWords) return c.fail("a unit has too many words");
     sign = 1;
@@ -80,6 +83,18 @@ function words(c: Cursor): Unit | undefined {
       sign = -1;
     } else if ((c.isSign("*") || (c.isSign("-") && c.peek()?.gap === 0)) && isUnitWord(c.peek(1))) c.next();
   }
+}
+
+/** `\frac{\text{miles}}{\text{hour}}`. */
+function quotient(c: Cursor): Unit | undefined {
+  c.next();
+  const [over, under] = [0, 1].map(() => {
+    c.expect("open", "{");
+    const unit = words(c);
+    c.expect("close", "}");
+    return unit;
+  });
+  return over === undefined || under === undefined ? c.fail("a unit is missing") : combine(over, under, -1);
 }
 
 const isUnitWord = (token: Token | undefined): boolean => token?.kind === "word" && isUnit(token.text);
@@ -94,7 +109,7 @@ function unitTerm(c: Cursor, before: Unit | undefined): { readonly unit: Unit; r
     return { unit: unitOf("ohm"), power: 1 };
   }
   if (token?.kind !== "word" || sentenceWords.has(token.text.toLowerCase())) return undefined;
-  const prefix = { square: 2, sq: 2, cubic: 3 }[token.text.toLowerCase()];
+  const prefix = { square: 2, sq: 2, cubic: 3, cu: 3 }[token.text.toLowerCase()];
   if (prefix !== undefined && c.peek(1) !== undefined) {
     c.next();
     c.takeSign(".");

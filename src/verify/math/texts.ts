@@ -29,14 +29,23 @@ function clock(tokens: readonly Token[]): Value | undefined {
     .join("")
     .replaceAll(".", "")
     .toLowerCase();
+  if (letters === "o'clock") return { kind: "time", parts };
   if (letters === "") return parts.length > 1 ? { kind: "time", parts } : undefined;
   return letters === "am" || letters === "pm" ? { kind: "time", parts, half: letters } : undefined;
 }
 
 const letterOf = (token: Token | undefined): string | undefined => (token?.kind === "word" && /^[A-J]$/.test(token.text) ? token.text : undefined);
 
+/** Whether another option follows: "D) or E)". */
+const offersAnother = (tokens: readonly Token[]): boolean =>
+  tokens.some(
+    ({ text }, i) =>
+      (text === "or" || text === "and" || text === ",") && letterOf(tokens[i + 1]?.kind === "open" ? tokens[i + 2] : tokens[i + 1]) !== undefined,
+  );
+
 /** A letter with the text of its option: `(C) 12`, `C: twelve`, `C.`, `Option C`. */
 function choice(tokens: readonly Token[]): Value | undefined {
+  if (offersAnother(tokens)) return undefined;
   const [first, second, third] = tokens;
   const named = first?.kind === "word" && /^(?:option|choice)$/i.test(first.text);
   if (named) {
@@ -61,10 +70,13 @@ function choice(tokens: readonly Token[]): Value | undefined {
   return !closes && rest.length === 1 && rest[0]?.kind === "word" && rest[0].text.length === 1 ? undefined : { kind: "choice", letter, text: textOf(rest) };
 }
 
+/** "March 14th" is March 14. */
+export const isOrdinal = ({ text }: Token, before: Token | undefined): boolean => before?.kind === "number" && /^(?:st|nd|rd|th)$/.test(text);
+
 /** Words without their punctuation, in small letters. */
 export const textOf = (tokens: readonly Token[]): string =>
   tokens
-    .filter(({ kind, text }) => kind !== "sign" || !/^[,.;:!?"'*`]$/.test(text))
+    .filter(({ kind, text }, i) => (kind !== "sign" || !/^[,.;:!?"'*`]$/.test(text)) && !isOrdinal(tokens[i] as Token, tokens[i - 1]))
     .map(({ text }) => text.toLowerCase())
     .join(" ");
 
@@ -73,15 +85,18 @@ const doesNotExist: Value = { kind: "text", text: "does not exist" };
 const infinitelyMany: Value = { kind: "text", text: "infinitely many" };
 
 /** Sentences that name a set or a value. */
+const nothing: Value = { kind: "set", items: [] };
+const everything: Value = { kind: "intervals", parts: [{ low: { closed: false }, high: { closed: false } }], points: [] };
+const noSolution =
+  /^(?:(?:there (?:is|are)|the (?:equation|system|inequality) has|it has) )?no (?:such |real |integer )?(?:solution|root|value)s?(?: exists?)?$/;
+const anyReal = /^(?:x is )?(?:all|any|every|an arbitrary)(?: of)?(?: the)? reals?(?: numbers?| values?)?(?: (?:of )?[a-z])?$/;
+
+/** What a sentence means, where it names a set. */
+const meaningOf = (text: string): Value | undefined => (noSolution.test(text) ? nothing : anyReal.test(text) ? everything : meanings[text]);
+
 const meanings: { readonly [text: string]: Value } = {
-  "all real numbers": { kind: "intervals", parts: [{ low: { closed: false }, high: { closed: false } }], points: [] },
-  "all reals": { kind: "intervals", parts: [{ low: { closed: false }, high: { closed: false } }], points: [] },
-  "set of all real numbers": { kind: "intervals", parts: [{ low: { closed: false }, high: { closed: false } }], points: [] },
-  "empty set": { kind: "set", items: [] },
-  "no solution": { kind: "set", items: [] },
-  "no solutions": { kind: "set", items: [] },
-  "no real solution": { kind: "set", items: [] },
-  "no real solutions": { kind: "set", items: [] },
+  "set of all real numbers": everything,
+  "empty set": nothing,
   infinite: infinitelyMany,
   "infinite solutions": infinitelyMany,
   "infinitely many solutions": infinitelyMany,
@@ -111,8 +126,8 @@ function words(tokens: readonly Token[]): Value | undefined {
   if ((!plain && !language) || (isFunctional && !language)) return undefined;
   const number = numberInWords(tokens.flatMap(({ kind, text }) => (kind === "word" ? [text] : [])));
   if (number !== undefined) return { kind: "number", expression: numberOf(number) };
-  const text = textOf(tokens).replace(/^(?:the|a|an) /, "");
-  return meanings[text] ?? (listed(tokens) ? undefined : (several(tokens) ?? { kind: "text", text }));
+  const text = textOf(tokens).replace(/^(?:on |in )?(?:the |a |an )?/, "");
+  return meaningOf(text) ?? (listed(tokens) ? undefined : (several(tokens) ?? { kind: "text", text }));
 }
 
 /** Words between commas, in a list of texts; "even and odd" too. */

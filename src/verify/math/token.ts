@@ -1,5 +1,5 @@
 /** One tokenizer for LaTeX, Unicode and calculator syntax. Formatting vanishes here; nothing else of the text does. */
-import { bracketOf, commandOf, currencyOf, loweredOf, nameOf, raisedOf, signOf, vulgarOf } from "./characters.js";
+import { bracketOf, commandOf, currencyOf, loweredOf, nameOf, plainLetter, raisedOf, signOf, vulgarOf, withPlainDigits } from "./characters.js";
 import { commandMeanings } from "./commands.js";
 
 export type TokenKind = "number" | "word" | "name" | "function" | "command" | "sign" | "open" | "close" | "currency" | "vulgar";
@@ -36,6 +36,8 @@ const combinedSign: { readonly [spelling: string]: string } = {
 };
 const operand: ReadonlySet<TokenKind> = new Set(["number", "word", "name", "close", "vulgar"]);
 
+const onLine = (digits: string, table: ReadonlyMap<string, string>): string => [...digits].map((digit) => table.get(digit)).join("");
+
 /** The tokens of a text, in order. Any string has some; what no rule knows becomes a sign of itself. */
 export function tokenize(text: string): Token[] {
   return new Scanner(text).run();
@@ -43,12 +45,18 @@ export function tokenize(text: string): Token[] {
 
 class Scanner {
   private readonly tokens: Token[] = [];
-  private readonly braces: ("group" | "text")[] = [];
+  private readonly braces: ("group" | "text" | "labelled")[] = [];
   private at = 0;
   private gap: 0 | 1 | 2 = 0;
   private plain = 0;
+  /** The next group has a label behind it, which says nothing: `\underbrace{8}_{\text{total}}`. */
+  private labelled = false;
 
-  constructor(private readonly text: string) {}
+  private readonly text: string;
+
+  constructor(text: string) {
+    this.text = withPlainDigits(text);
+  }
 
   run(): Token[] {
     while (this.at < this.text.length) this.step();
@@ -78,7 +86,7 @@ class Scanner {
       this.at++;
       return;
     }
-    if (character === "~") return this.space(1, 1);
+    if (character === "~" || (code >= 0x2713 && code <= 0x2714) || code === 0x2705 || code === 0x220e || code === 0x25a0) return this.space(1, 1);
     if (!wide && ((code >= 48 && code <= 57) || code === 46) && this.digits()) return;
     if (wide && code >= 48 && code <= 57) return this.wideDigits();
     if (character === "{" || character === "}") return this.brace(character);
@@ -86,6 +94,7 @@ class Scanner {
     if ((code >= 65 && code <= 90) || (code >= 97 && code <= 122)) {
       latin.lastIndex = this.at;
       const word = wide ? character : ((latin.exec(this.text) as RegExpExecArray)[0] as string);
+      if ((word === "x" || word === "X") && this.isTimes()) return this.emit("sign", "*", 1);
       return this.emit("word", word, word.length);
     }
     const sign = signOf.get(character);
@@ -94,12 +103,39 @@ class Scanner {
     this.other(character, length);
   }
 
+  /** "3 x 4", "6.02 x 10^23": a letter between numbers that is a sign, apart from both or before a power of ten. */
+  private isTimes(): boolean {
+    const before = this.tokens.at(-1);
+    if (before?.kind !== "number") return false;
+    const pattern = this.gap > 0 ? /[xX][ \t]+\d/y : /[xX][ \t]*10[ \t]*(?:\^|\*\*|[⁰¹²³⁴-⁹⁻])/y;
+    pattern.lastIndex = this.at;
+    return pattern.test(this.text);
+  }
+
   private digits(): boolean {
     number.lastIndex = this.at;
     const found = number.exec(this.text)?.[0];
     const before = this.tokens.at(-1);
     if (found === undefined || (found[0] === "." && this.gap === 0 && before?.text === ".")) return false;
+    if (this.text[this.at + found.length] === "\u0305" && this.barred()) return true;
     this.emit("number", found[0] === "." ? `0${found}` : found, found.length);
+    return true;
+  }
+
+  /** `0.1\u03056\u0305`: digits under a bar, each with its own piece of it. */
+  private barred(): boolean {
+    const pattern = /(\d+\.\d*?)((?:\d\u0305)+)/y;
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.text);
+    if (found === null) return false;
+    const [all, before = "", under = ""] = found;
+    this.emit("number", before.replace(/\.$/, ""), 0);
+    if (before.endsWith(".")) this.emit("sign", ".", 0);
+    this.emit("command", "overline", 0);
+    this.emit("open", "{", 0);
+    this.emit("number", under.replaceAll("\u0305", ""), 0);
+    this.emit("close", "}", 0);
+    this.at += all.length;
     return true;
   }
 
@@ -117,11 +153,14 @@ class Scanner {
       lone.lastIndex = this.at;
       const sign = lone.exec(this.text);
       if (sign !== null) return this.emit("sign", sign[1] as string, sign[0].length, sign[1] === ",");
-      this.braces.push(inText ? "text" : "group");
+      this.braces.push(inText ? "text" : this.labelled ? "labelled" : "group");
+      this.labelled = false;
       if (!inText) return this.emit("open", "{", 1);
     } else {
-      this.braces.pop();
-      if (!inText) return this.emit("close", "}", 1);
+      const closed = this.braces.pop();
+      if (!inText) this.emit("close", "}", 1);
+      if (closed === "labelled") this.skip(/\s*[_^]\s*\{(?:[^{}]|\{[^{}]*\}){0,200}\}/y);
+      if (!inText) return;
     }
     if (inText) this.plain += character === "{" ? 1 : -1;
     this.at++;
@@ -155,12 +194,29 @@ class Scanner {
     if (currency !== undefined) return this.emit("currency", currency, length);
     const vulgar = vulgarOf.get(character);
     if (vulgar !== undefined) return this.emit("vulgar", vulgar, length);
+    const fraction = /([⁰¹²³⁴-⁹]+)[⁄∕/]([₀-₉]+)/y;
+    fraction.lastIndex = this.at;
+    const parts = fraction.exec(this.text);
+    if (parts !== null) return this.emit("vulgar", `${onLine(parts[1] as string, raisedOf)}/${onLine(parts[2] as string, loweredOf)}`, parts[0].length);
+    const styled = plainLetter(character);
+    if (styled !== undefined && /^[A-Za-z]$/.test(styled)) return this.emit("word", styled, length);
+    if (styled !== undefined && /^\d$/.test(styled)) return this.styledDigits();
+    if (styled !== undefined && nameOf.has(styled)) return this.emit("name", nameOf.get(styled) as string, length);
     if (raisedOf.has(character)) return this.script(raisedOf, "^");
     if (loweredOf.has(character)) return this.script(loweredOf, "_");
     if (!letter.test(character)) return this.emit("sign", character, length);
     let end = this.at + length;
     while (end < this.text.length && letter.test(this.text[end] as string) && !nameOf.has(this.text[end] as string)) end++;
     this.emit("word", this.text.slice(this.at, end), end - this.at);
+  }
+
+  /** Digits of a mathematical alphabet, with the point between them. */
+  private styledDigits(): undefined {
+    const pattern = /(?:[\u{1d7ce}-\u{1d7ff}]|\.(?=[\u{1d7ce}-\u{1d7ff}]))+/uy;
+    pattern.lastIndex = this.at;
+    const found = (pattern.exec(this.text) as RegExpExecArray)[0];
+    const digits = found.normalize("NFKC");
+    this.emit(/^\d+(?:\.\d+)?$/.test(digits) ? "number" : "sign", digits, found.length);
   }
 
   /** Raised or lowered characters in a row, as a braced exponent or index. */
@@ -199,6 +255,11 @@ class Scanner {
     if (name === "left" || name === "right") return this.fence(name, length);
     if (name === "begin" || name === "end") return this.environment(name);
     if (name === "not") return this.negated(length);
+    if (name === "underbrace" || name === "overbrace") {
+      this.labelled = true;
+      this.at += length;
+      return;
+    }
     if (name === "!" && this.tokens.at(-1)?.text === "," && this.tokens.at(-1)?.kind === "sign") {
       this.tokens.push({ ...(this.tokens.pop() as Token), joint: true });
     }
@@ -267,6 +328,8 @@ class Scanner {
     pattern.lastIndex = this.at;
     const found = pattern.exec(this.text);
     if (found === null) return this.emit("command", name, name.length + 1);
+    // These set a formula and part nothing.
+    if (/^(?:equation|displaymath|math|center)$/.test(found[1] as string)) return this.space(2, found[0].length);
     this.emit("command", `${name}:${found[1]}`, found[0].length);
     if (name === "begin" && found[1] === "array") this.skip(/\s*(?:\[[^\]]{0,10}\])?\s*\{[^{}]{0,80}\}/y);
   }

@@ -43,10 +43,21 @@ function arranged(expression: Expression): Value {
     case "divide":
       return mapped(asValue(expression.over), (entry) => ({ op: "divide", over: entry, under: expression.under }));
     case "add":
-      return expression.terms.map(asValue).reduce(summed);
+      return difference(expression.terms) ?? expression.terms.map(asValue).reduce(summed);
     default:
       return refuse();
   }
+}
+
+/** ℝ − {0}: a set without some of its points. */
+function difference(terms: readonly Expression[]): Value | undefined {
+  const [from, taken] = terms as [Expression, Expression?];
+  if (terms.length !== 2 || from.op !== "structure" || from.value.kind !== "intervals" || taken?.op !== "negate" || taken.of.op !== "structure")
+    return undefined;
+  const points = taken.of.value.kind === "set" ? taken.of.value.items.flatMap((item) => (item.kind === "number" ? [item.expression] : [])) : [];
+  return points.length === 0 || taken.of.value.kind !== "set" || points.length !== taken.of.value.items.length
+    ? undefined
+    : { ...from.value, without: [...(from.value.without ?? []), ...points] };
 }
 
 /** Entry by entry. */

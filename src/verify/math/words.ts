@@ -3,7 +3,7 @@ import { type Rational, rational } from "../number/rational.js";
 import type { FunctionName } from "./types.js";
 
 /** Functions by the names that answers give them. `sqrt`, `cbrt`, `log10`… are made of these. */
-export const functionsByName: { readonly [name: string]: FunctionName | "sqrt" | "cbrt" | "lg" | "arccot" | "coth" } = {
+export const functionsByName: { readonly [name: string]: FunctionName | "sqrt" | "cbrt" | "lg" | "arccot" | "coth" | "cis" } = {
   sqrt: "sqrt",
   cbrt: "cbrt",
   exp: "exp",
@@ -28,6 +28,7 @@ export const functionsByName: { readonly [name: string]: FunctionName | "sqrt" |
   cosh: "cosh",
   tanh: "tanh",
   coth: "coth",
+  cis: "cis",
   abs: "abs",
   Abs: "abs",
   floor: "floor",
@@ -150,7 +151,7 @@ function whole(words: readonly string[]): Rational | undefined {
 
 /** Words that join sentences, so that what they stand in is no unit. */
 export const sentenceWords: ReadonlySet<string> = new Set(
-  "is are was were be been has have had not no yes because since if then else when where which that this these those with without for from it its they we you he she him her answer or and but so thus hence therefore maybe perhaps about approximately either both neither can cannot could should would will may might must do does did only than into onto there here what who how why equals equal plus minus times to".split(
+  "is are was were be been has have had not no yes because since if then else when where which that this these those with without for from it its they we you he she him her answer or and but so thus hence therefore maybe perhaps about approximately either both neither can cannot could should would will may might must do does did only than into onto there here what who how why equals equal plus minus times to per".split(
     " ",
   ),
 );
