@@ -39,6 +39,11 @@ export async function loraOf(
   if (from === undefined) {
     const { rank = defaults.rank, alpha = 2 * rank, targets = defaults.targets } = lora ?? {};
     checkAdapter({ rank, alpha, targets }, "lora");
+    const { width } = await loadConfig(folder);
+    if (rank > width) {
+      const cause = `it is ${rank}, above the model's width of ${width}, so that the adapter would have more numbers than the weights that it lies on`;
+      throw new ConfigError({ place: "lora.rank", cause, mend: "give a lower one (8 to 64 is usual), or leave lora out and train all weights" });
+    }
     return { rank, alpha, targets: linearTargets(targets, "lora").map(peftName) };
   }
   const config = await loadConfig(folder);

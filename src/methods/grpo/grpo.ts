@@ -72,7 +72,7 @@ export const grpo: MethodModule<GrpoOptions, EpochsState> = {
         },
         loss: { prefers: clip({ clip_low, clip_high, dual_clip }), about: `clip(ratio, 1 - ${clip_low}, 1 + ${clip_high})` },
         aggregate: { prefers: aggregator(aggregation, aggregation_constant), about: aggregation },
-        parametrisation: { prefers: { module: "identity", options: {} }, about: "all weights" },
+        parametrisation: { prefers: { module: "identity", options: {} }, about: "all weights, or all of an adapter" },
         optimizer: { prefers: { module: "adamw", options: {} }, about: "AdamW" },
         ...kl.slots,
       },
