@@ -1,4 +1,4 @@
-/** The view beside a run, in a process of its own at the lowest priority: it takes what the run leaves, and ends with it. */
+/** The view beside a run, in a process of its own that ends with it. It has the run's priority, for its pages are waited for and cost little; only its searches stand back. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";

@@ -1,6 +1,5 @@
 /** `touchstone view`: runs as a page in the browser, live or finished, from their folders alone. */
 import { existsSync, mkdirSync, writeFileSync } from "node:fs";
-import { constants, setPriority } from "node:os";
 import { dirname, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Command, Option } from "commander";
@@ -60,8 +59,6 @@ async function view(runs: readonly string[], flags: ViewFlags): Promise<void> {
   if (flags.export !== undefined) return write(answers, flags.export);
   const { host = "127.0.0.1", port, token } = flags;
   const secret = token === true || (token === undefined && !isLoopback(host)) ? newToken() : token || undefined;
-  // A view beside a run takes what the run leaves.
-  setPriority(constants.priority.PRIORITY_LOW);
   const served = await serveAt(port, { answers, host, ...(secret !== undefined && { token: secret }) });
   print(served.address);
   if (!flags.beside) process.stderr.write("The view is at this address until Ctrl-C.\n");

@@ -5,9 +5,10 @@ import { runPaths } from "../train/store/reader.js";
 import { compare } from "./comparing.js";
 import { type Finding, find } from "./find.js";
 import { Rollouts } from "./rollouts.js";
-import { search } from "./search.js";
+import { searchApart } from "./search-apart.js";
 import type {
   ArchivedRun,
+  AuditCard,
   Comparison,
   Filter,
   GroupDetail,
@@ -17,6 +18,7 @@ import type {
   Overview,
   RunCard,
   SearchLine,
+  ShownAudit,
   ShownRecord,
   TokenSlice,
   VerdictKind,
@@ -35,7 +37,7 @@ const lookMs = 5000;
 const freshMs = 500;
 
 export class Answers {
-  private finding: Finding = { runs: [], records: [], shipped: [] };
+  private finding: Finding = { runs: [], records: [], audits: [], shipped: [] };
   private looked = performance.now();
   private readonly watched = new Map<string, WatchedRun>();
   private readonly shelves = new Map<string, Rollouts>();
@@ -89,7 +91,7 @@ export class Answers {
       seeds: seeds.length,
     }));
     const samples = this.finding.runs.filter(({ kind }) => kind === "samples").map(({ id, name }) => ({ id, name }));
-    return { version: packageVersion(), runs, samples, records, live };
+    return { version: packageVersion(), runs, samples, records, audits: this.finding.audits.map(cardOf), live };
   }
 
   run(id: string): WatchedRun {
@@ -135,7 +137,7 @@ export class Answers {
 
   search(id: string, filter: Filter, signal: AbortSignal): AsyncGenerator<SearchLine> {
     const { rows } = this.shelf(id).index();
-    return search({ path: runPaths(this.run(id).folder).rollouts, rows, filter, signal });
+    return searchApart({ path: runPaths(this.run(id).folder).rollouts, rows, filter, signal });
   }
 
   async compare(ids: readonly string[], metric: string): Promise<Comparison> {
@@ -159,11 +161,23 @@ export class Answers {
     throw new ArgumentError({ place: `record ${id}`, cause: "there is no such record", mend: "choose one from the list" });
   }
 
+  audit(id: string): ShownAudit {
+    const audit = this.finding.audits.find((each) => each.id === id);
+    if (audit) return audit;
+    throw new ArgumentError({ place: `audit ${id}`, cause: "there is no such audit", mend: "choose one from the list" });
+  }
+
   private shelf(id: string): Rollouts {
     const shelf = this.shelves.get(id) ?? new Rollouts(this.run(id).run);
     this.shelves.set(id, shelf);
     return shelf;
   }
+}
+
+function cardOf({ id, name, verifier, clean, verdicts, in_contract, mutants, hacks }: ShownAudit): AuditCard {
+  const wrong = [...mutants, ...hacks];
+  const sum = (of: "n" | "accepted"): number => wrong.reduce((total, cell) => total + cell[of], 0);
+  return { id, name, verifier, clean, verdicts, missed: [in_contract.failures, in_contract.n], wrong: [sum("accepted"), sum("n")] };
 }
 
 type Query = { get(name: string): string | null };
@@ -203,6 +217,7 @@ export async function answer(answers: Answers, path: string, query: Query): Prom
   const [what, id = "", ...rest] = path.split("/").map(decodeURIComponent);
   if (what === "home" && id === "") return answers.home();
   if (what === "records" && rest.length === 0) return answers.record(id);
+  if (what === "audits" && rest.length === 0) return answers.audit(id);
   if (what === "compare" && id === "") return answers.compare((query.get("runs") ?? "").split(",").filter(Boolean), query.get("metric") ?? "eval.score");
   if (what !== "runs") return undefined;
   const number = (name: string, fallback: number): number => numberOf(query, name) ?? fallback;

@@ -25,7 +25,13 @@ export async function archiveOf(answers: Answers, { most = usualMost }: ArchiveO
     if (standing === "fault" || standing === "waiting") continue;
     runs[id] = { overview: await answers.overview(id), ...(await groupsOf(answers, id, most / home.runs.length)) };
   }
-  return { home, runs, comparisons: await comparisonsOf(answers, home), records: Object.fromEntries(own.map((record) => [record.id, record])) };
+  return {
+    home,
+    runs,
+    comparisons: await comparisonsOf(answers, home),
+    records: Object.fromEntries(own.map((record) => [record.id, record])),
+    audits: Object.fromEntries(home.audits.map(({ id }) => [id, answers.audit(id)])),
+  };
 }
 
 /** Whole steps, the last one first, then the first, then always the middle of the widest gap, until there is no more room. */

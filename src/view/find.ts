@@ -1,8 +1,10 @@
-/** What the arguments of a view name: runs, folders of runs, folders of samples, and records of reproductions. */
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+/** What the arguments of a view name: runs, folders of runs, folders of samples, records of reproductions, and reports of audits. */
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
 import { RunError } from "../core/errors.js";
 import { type ReproductionRecord, records } from "../reproduce/record.js";
+import { type NamedReport, namedReport, reportNames } from "./report-files.js";
+import type { ShownAudit } from "./shapes.js";
 
 export interface Found {
   /** Unique, and fit for an address. */
@@ -14,8 +16,9 @@ export interface Found {
 
 export interface Finding {
   readonly runs: readonly Found[];
-  /** Records that were named. */
+  /** Records that were named or lie in folders that were. */
   readonly records: readonly ReproductionRecord[];
+  readonly audits: readonly ShownAudit[];
   /** Those that came with this version. */
   readonly shipped: readonly ReproductionRecord[];
 }
@@ -28,32 +31,34 @@ const mostRuns = 500;
 /** `expected`: folders that will become runs. Throws RunError for a path that is nothing of the kind. */
 export function find(paths: readonly string[], expected: readonly string[] = []): Finding {
   const folders: { folder: string; name: string; kind: Found["kind"] }[] = [];
-  const own: ReproductionRecord[] = [];
+  const reports: NamedReport[] = [];
   for (const path of paths) {
     if (expected.includes(path)) {
       folders.push({ folder: resolve(path), name: basename(resolve(path)), kind: "run" });
       continue;
     }
-    const record = recordAt(path);
-    if (record) {
-      own.push(record);
-      if (path.endsWith(".json")) continue;
+    if (path.endsWith(".json") && existsSync(path) && !isFolder(path)) {
+      reports.push(namedReport(path, basename(path, ".json")));
+      continue;
     }
     const inside = below(path, depth);
-    if (inside.length === 0 && !record) throw nothing(path);
-    for (const { folder, kind } of inside) folders.push({ folder: resolve(folder), name: nameOf(path, folder), kind });
+    if (inside.length === 0) throw nothing(path);
+    for (const found of inside) {
+      const { folder, kind } = found;
+      const name = nameOf(path, folder);
+      if (kind === "report") reports.push(namedReport(found.file, name));
+      else folders.push({ folder: resolve(folder), name, kind });
+    }
   }
-  const seen = new Set<string>();
   const runs: Found[] = [];
+  const unique = uniquely();
   for (const { folder, name, kind } of folders.slice(0, mostRuns)) {
-    if (runs.some((other) => other.folder === folder)) continue;
-    let id = name.replace(/[^\w.-]+/g, "-") || "run";
-    for (let i = 2; seen.has(id); i++) id = `${id.replace(/~\d+$/, "")}~${i}`;
-    seen.add(id);
-    runs.push({ id, name, folder, kind });
+    if (!runs.some((other) => other.folder === folder)) runs.push({ id: unique(name, "run"), name, folder, kind });
   }
+  const own = reports.flatMap(({ record }) => record ?? []);
+  const audits = auditsOf(reports);
   shipped ??= records();
-  return { runs, records: own, shipped: shipped.filter(({ id }) => own.every((record) => record.id !== id)) };
+  return { runs, records: own, audits, shipped: shipped.filter(({ id }) => own.every((record) => record.id !== id)) };
 }
 
 /** Read once: they are a part of this version, and folders are walked through every few seconds. */
@@ -62,32 +67,57 @@ let shipped: readonly ReproductionRecord[] | undefined;
 /** Of a folder of runs its name is left out: all below it would begin with it. */
 const nameOf = (path: string, folder: string): string => relative(path, folder).split("\\").join("/") || basename(resolve(folder));
 
-function below(folder: string, left: number): { folder: string; kind: Found["kind"] }[] {
+type Inside = { readonly folder: string; readonly kind: Found["kind"] } | { readonly folder: string; readonly kind: "report"; readonly file: string };
+
+/** Runs, samples and reports in a folder. What cannot be entered is passed over: one closed folder is not to hide the others. */
+function below(folder: string, left: number): Inside[] {
   if (existsSync(join(folder, "run.json"))) return [{ folder, kind: "run" }];
   if (existsSync(join(folder, "meta.json")) && existsSync(join(folder, "samples.jsonl"))) return [{ folder, kind: "samples" }];
-  if (left === 0 || !isFolder(folder)) return [];
-  const names = readdirSync(folder).filter((name) => !name.startsWith(".") && isFolder(join(folder, name)));
-  return names.sort((a, b) => a.localeCompare(b, "en", { numeric: true })).flatMap((name) => below(join(folder, name), left - 1));
+  const reports = reportNames.map((name) => join(folder, name)).filter((file) => existsSync(file));
+  const here = reports.map((file): Inside => ({ folder, kind: "report", file }));
+  if (left === 0 || !isFolder(folder)) return here;
+  const names = namesIn(folder).filter((name) => !name.startsWith(".") && isFolder(join(folder, name)));
+  return [...here, ...names.sort((a, b) => a.localeCompare(b, "en", { numeric: true })).flatMap((name) => below(join(folder, name), left - 1))];
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder);
+  } catch {
+    return [];
+  }
+}
+
+/** Makes names unique and fit for an address. */
+function uniquely(): (name: string, fallback: string) => string {
+  const seen = new Set<string>();
+  return (name, fallback) => {
+    const base = name.replace(/[^\w.-]+/g, "-") || fallback;
+    let id = base;
+    for (let i = 2; seen.has(id); i++) id = `${base}~${i}`;
+    seen.add(id);
+    return id;
+  };
+}
+
+function auditsOf(reports: readonly NamedReport[]): ShownAudit[] {
+  const unique = uniquely();
+  return reports.flatMap(({ name, audit }) => (audit ? [{ ...audit, id: unique(name, "audit"), name }] : []));
 }
 
 const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
-/** A record, or what `reproduce` wrote into its folder, which is one without a history. */
-function recordAt(path: string): ReproductionRecord | undefined {
-  const file = path.endsWith(".json") ? path : join(path, "reproduction.json");
-  if (!existsSync(file) || isFolder(file)) return undefined;
-  try {
-    const record = JSON.parse(readFileSync(file, "utf8")) as Partial<ReproductionRecord>;
-    if (typeof record.id === "string" && Array.isArray(record.claims) && Array.isArray(record.arms)) {
-      return { earlier: [], remark: "", ...record } as ReproductionRecord;
-    }
-  } catch {
-    // Said below, as for any other file.
-  }
-  throw new RunError({ place: file, cause: "it is no record of a reproduction", mend: "give the folder or file that touchstone reproduce wrote" });
+function nothing(path: string): RunError {
+  const cause = existsSync(path) ? (closed(path) ?? "it is not the folder of a run, and there is none in it") : "there is no such folder";
+  return new RunError({ place: path, cause, mend: "give folders that touchstone train, compare, reproduce, audit or eval --store wrote" });
 }
 
-function nothing(path: string): RunError {
-  const cause = existsSync(path) ? "it is not the folder of a run, and there is none in it" : "there is no such folder";
-  return new RunError({ place: path, cause, mend: "give folders that touchstone train, compare, reproduce or eval --store wrote" });
+/** Why a folder that is there cannot be read; undefined: it can. */
+function closed(path: string): string | undefined {
+  try {
+    if (isFolder(path)) readdirSync(path);
+    return undefined;
+  } catch (error) {
+    return `the folder cannot be read (${(error as NodeJS.ErrnoException).code})`;
+  }
 }

@@ -1,6 +1,6 @@
 /**
- * Search over the rollouts of a run, in order, line by line, in pieces so short that the server and a run beside it do not
- * notice. A text is looked for in the bytes of a line first: most lines are left without being read as JSON.
+ * Search over the rollouts of a run, in order, line by line, in short pieces with pauses between them: a run beside it does
+ * not notice. A text is looked for in the bytes of a line first: most lines are left without being read as JSON.
  */
 import { open } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";

@@ -9,6 +9,7 @@ import { RunReader, runPaths } from "../train/store/reader.js";
 import { Answers } from "./answers.js";
 import { archiveOf, fileOf } from "./archive.js";
 import { kept } from "./filter.js";
+import { search } from "./search.js";
 import { type Served, serve } from "./serve.js";
 import type { Comparison, Filter, GroupDetail, GroupWindow, Home, Overview, SearchLine, TokenSlice } from "./shapes.js";
 
@@ -145,7 +146,12 @@ describe("the view of a run", () => {
           if (places.length > 0) expected.push([step, index, places]);
         }
       }
-      const lines = await found(address, "whole", filter);
+      const lines: SearchLine[] = [];
+      const { signal } = new AbortController();
+      for await (const line of search({ path: runPaths(folder).rollouts, rows: reader.rolloutIndex(), filter, signal })) lines.push(line);
+      // The server's own is the same in a thread, which takes its time to start.
+      const told = (list: readonly SearchLine[]) => list.filter(({ found: line, end }) => line ?? end);
+      if (filter === filters[0]) expect(told(await found(address, "whole", filter))).toEqual(told(lines));
       expect(expected.length, JSON.stringify(filter)).toBeGreaterThan(0);
       expect(
         lines.flatMap(({ found: line }) => (line ? [[line.row.step, line.row.index, line.members]] : [])),
@@ -153,6 +159,19 @@ describe("the view of a run", () => {
       ).toEqual(expected);
       expect(lines.at(-1)).toMatchObject({ end: "all", done: 27, total: 27 });
     }
+  });
+
+  it("that is left ends its search, and one that fails says so", async () => {
+    const left = join(scratch, "left");
+    cpSync(folder, left, { recursive: true });
+    const answers = new Answers({ paths: [left] });
+    const gone = new AbortController();
+    const lines = answers.search("left", { text: "nowhere" }, gone.signal);
+    const first = lines.next();
+    gone.abort();
+    expect((await first).done).toBe(true);
+    rmSync(runPaths(left).rollouts);
+    await expect(answers.search("left", { text: "nowhere" }, new AbortController().signal).next()).rejects.toThrow(/the search failed: .*ENOENT/);
   });
 
   it("answers what cannot be with a sentence", async () => {

@@ -28,6 +28,18 @@ export interface RecordCard {
   readonly seeds: number;
 }
 
+export interface AuditCard {
+  readonly id: string;
+  readonly name: string;
+  readonly verifier: string;
+  readonly clean: boolean;
+  readonly verdicts: number;
+  /** Right answers within the contract that were not accepted, of all of them. */
+  readonly missed: readonly [count: number, of: number];
+  /** Wrong answers that were accepted, of all of them. */
+  readonly wrong: readonly [count: number, of: number];
+}
+
 /** The first thing that a page asks for. */
 export interface Home {
   readonly version: string;
@@ -35,6 +47,7 @@ export interface Home {
   /** Folders of samples: what is compared with the ends of runs. */
   readonly samples: readonly { readonly id: string; readonly name: string }[];
   readonly records: readonly RecordCard[];
+  readonly audits: readonly AuditCard[];
   /** False of a page in one file. */
   readonly live: boolean;
 }
@@ -316,6 +329,58 @@ export interface ShownRecord {
   readonly remark: string;
 }
 
+export interface ShareOf {
+  readonly share: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+interface ShownWrong {
+  readonly kind: string;
+  readonly n: number;
+  readonly accepted: number;
+  readonly accept_rate: ShareOf;
+}
+
+interface ShownExample {
+  readonly gold: string;
+  readonly text: string;
+  readonly of: string;
+  readonly outcome: string;
+  readonly reason?: string;
+}
+
+/** An audit of a verifier as the page shows it; src/audit says what its parts mean. */
+export interface ShownAudit {
+  readonly id: string;
+  readonly name: string;
+  readonly verifier: string;
+  readonly other?: string;
+  readonly clean: boolean;
+  readonly seed: number;
+  readonly golds: number;
+  readonly verdicts: number;
+  readonly self_validation: ShareOf & { readonly n: number; readonly accepted: number };
+  readonly cells: readonly {
+    readonly category: string;
+    readonly promised: boolean;
+    readonly n: number;
+    readonly accept: number;
+    readonly reject: number;
+    readonly error: number;
+    readonly timeout: number;
+    readonly reject_rate: ShareOf;
+  }[];
+  readonly in_contract: { readonly n: number; readonly failures: number; readonly budget: { readonly [category: string]: number } };
+  readonly mutants: readonly ShownWrong[];
+  readonly hacks: readonly ShownWrong[];
+  readonly off_by_one: readonly { readonly value: string; readonly one_less: string; readonly one_more: string }[];
+  readonly disagreement?: ShareOf & { readonly n: number; readonly differ: number };
+  readonly examples: { readonly rejected: readonly ShownExample[]; readonly accepted: readonly ShownExample[] };
+  readonly median_ms: number;
+  readonly p99_ms: number;
+}
+
 /** A page in one file carries this in place of a server. */
 export interface Archive {
   readonly home: Home;
@@ -323,6 +388,7 @@ export interface Archive {
   /** By what was asked: `askedOf` of runs and metric. */
   readonly comparisons: { readonly [asked: string]: Comparison };
   readonly records: { readonly [id: string]: ShownRecord };
+  readonly audits: { readonly [id: string]: ShownAudit };
 }
 
 export interface ArchivedRun {

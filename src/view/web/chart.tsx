@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { digits, percent } from "./format.js";
 import { useWidth } from "./hooks.js";
-import { saveChart } from "./picture.js";
+import { SaveTools } from "./parts.js";
 
 export interface Line {
   readonly label: string;
@@ -108,29 +108,13 @@ export function Chart(props: ChartProps): JSX.Element {
         <span class="title" title={about}>
           {title}
         </span>
-        <span class="tools">
+        <SaveTools {...{ title, file, svg }} lines={drawn}>
           {zoom && onZoom && (
             <button type="button" class="tool" onClick={() => onZoom(undefined)}>
               whole
             </button>
           )}
-          <button
-            type="button"
-            class="tool"
-            aria-label={`Save ${title} as SVG`}
-            onClick={() => svg.current && saveChart(svg.current, { title, file, lines: drawn, kind: "svg" })}
-          >
-            SVG
-          </button>
-          <button
-            type="button"
-            class="tool"
-            aria-label={`Save ${title} as PNG`}
-            onClick={() => svg.current && saveChart(svg.current, { title, file, lines: drawn, kind: "png" })}
-          >
-            PNG
-          </button>
-        </span>
+        </SaveTools>
       </figcaption>
       <div class="plot" ref={frame}>
         <svg

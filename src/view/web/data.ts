@@ -2,7 +2,7 @@
 
 import { askedOf } from "../chosen.js";
 import { kept } from "../filter.js";
-import type { Archive, Comparison, Filter, GroupDetail, GroupWindow, Had, Home, Overview, SearchLine, ShownRecord, TokenSlice } from "../shapes.js";
+import type { Archive, Comparison, Filter, GroupDetail, GroupWindow, Had, Home, Overview, SearchLine, ShownAudit, ShownRecord, TokenSlice } from "../shapes.js";
 
 export interface Source {
   readonly live: boolean;
@@ -19,6 +19,7 @@ export interface Source {
   /** Numbers that can be compared; undefined: any. */
   readonly metrics?: readonly string[];
   record(id: string): Promise<ShownRecord>;
+  audit(id: string): Promise<ShownAudit>;
   /** Calls back with runs that have changed, and with whether the server can be reached. Returns how to stop. */
   watch(on: (runs: readonly string[]) => void, reached: (is: boolean) => void): () => void;
 }
@@ -71,6 +72,7 @@ const served: Source = {
   },
   compare: (runs, metric) => ask(["compare"], { runs: runs.join(","), metric }),
   record: (id) => ask(["records", id]),
+  audit: (id) => ask(["audits", id]),
   watch: (on, reached) => {
     const events = new EventSource("/api/live");
     events.onopen = () => reached(true);
@@ -146,6 +148,11 @@ function archived(archive: Archive): Source {
     record: async (id) => {
       const found = archive.records[id];
       if (found === undefined) throw left(`the record ${id}`);
+      return found;
+    },
+    audit: async (id) => {
+      const found = archive.audits[id];
+      if (found === undefined) throw left(`the audit ${id}`);
       return found;
     },
     watch: () => () => undefined,

@@ -2,6 +2,7 @@
 import { type JSX, render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Home, RunCard } from "../shapes.js";
+import { Audit } from "./audit.js";
 import { Compare } from "./compare.js";
 import { source, unpack } from "./data.js";
 import { count, digits, percent } from "./format.js";
@@ -44,13 +45,14 @@ function titleOf({ path }: Route, home: Home | undefined): string[] {
   const [first, id, part] = path;
   const name = home?.runs.find((run) => run.id === id)?.name ?? id;
   if (first === "run" && name) return part === "rollouts" ? [name, "rollouts"] : [name];
-  return first === "compare" ? ["Compare"] : first === "reports" ? ["Reports"] : [];
+  return first === "compare" ? ["Compare"] : first === "reports" ? ["Reports"] : first === "audits" && id ? [`Audit ${id}`] : [];
 }
 
 function Page({ route, home }: { readonly route: Route; readonly home: Home }): JSX.Element {
   const [first, id, part] = route.path;
   if (first === "compare") return <Compare home={home} query={route.query} />;
   if (first === "reports") return id === undefined ? <Reports home={home} /> : <Report id={id} />;
+  if (first === "audits" && id !== undefined) return <Audit id={id} />;
   if (first === "run" && id !== undefined) {
     const card = home.runs.find((run) => run.id === id);
     if (!card) return <Fault text={`There is no run ${id} in this view.`} />;
@@ -109,8 +111,8 @@ function Header({ route, home, onHelp }: { readonly route: Route; readonly home:
             Compare
           </a>
         )}
-        {(home?.records.length ?? 0) > 0 && (
-          <a href="#/reports" {...current(first === "reports")}>
+        {(home?.records.length ?? 0) + (home?.audits.length ?? 0) > 0 && (
+          <a href="#/reports" {...current(first === "reports" || first === "audits")}>
             Reports
           </a>
         )}
@@ -139,8 +141,8 @@ function Runs({ home }: { readonly home: Home }): JSX.Element {
       <div class="empty">
         <h1>No runs here</h1>
         <p>
-          {home.records.length > 0 ? (
-            <a href="#/reports">Reports of reproductions</a>
+          {home.records.length + home.audits.length > 0 ? (
+            <a href="#/reports">Reports of reproductions and audits</a>
           ) : (
             "touchstone train --view shows a run while it trains; touchstone view RUN shows one that is there."
           )}

@@ -1,6 +1,8 @@
 /** Small pieces that all pages share. */
-import type { ComponentChildren, JSX } from "preact";
+import type { ComponentChildren, JSX, RefObject } from "preact";
 import type { RunCard } from "../shapes.js";
+import type { Line } from "./chart.js";
+import { saveChart } from "./picture.js";
 import { Word } from "./text.js";
 
 export function Fault({ text }: { readonly text: string }): JSX.Element {
@@ -43,5 +45,35 @@ export function Wide({ label, children }: { readonly label: string; readonly chi
     <section class="scroll" aria-label={label} tabIndex={0}>
       {children}
     </section>
+  );
+}
+
+interface SaveToolsProps {
+  readonly title: string;
+  /** Name of the file. */
+  readonly file: string;
+  /** For the legend. */
+  readonly lines: readonly Line[];
+  readonly svg: RefObject<SVGSVGElement | null>;
+  readonly children?: ComponentChildren;
+}
+
+/** Saves a drawing as a picture; `children` stand before the buttons. */
+export function SaveTools({ title, file, lines, svg, children }: SaveToolsProps): JSX.Element {
+  return (
+    <span class="tools">
+      {children}
+      {(["svg", "png"] as const).map((kind) => (
+        <button
+          type="button"
+          class="tool"
+          key={kind}
+          aria-label={`Save ${title} as ${kind.toUpperCase()}`}
+          onClick={() => svg.current && saveChart(svg.current, { title, file, lines, kind })}
+        >
+          {kind.toUpperCase()}
+        </button>
+      ))}
+    </span>
   );
 }

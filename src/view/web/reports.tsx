@@ -1,9 +1,10 @@
-/** What reproductions and audits of papers showed: their list, and one of them with its claims, arms and history. */
+/** What reproductions and audits showed: their list, and one reproduction with its claims, arms and history. */
 import type { JSX } from "preact";
 import type { Home, ShownRecord } from "../shapes.js";
+import { Clean } from "./audit.js";
 import { Chart } from "./chart.js";
 import { source } from "./data.js";
-import { digits, plural } from "./format.js";
+import { count, digits, plural } from "./format.js";
 import { useLoad } from "./hooks.js";
 import { Fault, Waiting, Wide } from "./parts.js";
 import { address } from "./route.js";
@@ -17,18 +18,28 @@ function Outcome({ of }: { readonly of: string | null }): JSX.Element {
 }
 
 export function Reports({ home }: { readonly home: Home }): JSX.Element {
-  if (home.records.length === 0) {
+  if (home.records.length + home.audits.length === 0) {
     return (
       <div class="empty">
         <h1>No reports here</h1>
-        <p>touchstone reproduce PAPER writes one; touchstone view FOLDER opens it.</p>
+        <p>touchstone reproduce PAPER and touchstone audit VERIFIER write one; touchstone view FOLDER opens it.</p>
       </div>
     );
   }
   return (
     <>
       <h1>Reports</h1>
-      <Wide label="Reports">
+      {home.audits.length > 0 && <Audits of={home.audits} />}
+      {home.records.length > 0 && <Records of={home.records} />}
+    </>
+  );
+}
+
+function Records({ of }: { readonly of: Home["records"] }): JSX.Element {
+  return (
+    <section aria-label="Reproductions">
+      <h2>Reproductions of papers</h2>
+      <Wide label="Reproductions">
         <table>
           <thead>
             <tr>
@@ -42,7 +53,7 @@ export function Reports({ home }: { readonly home: Home }): JSX.Element {
             </tr>
           </thead>
           <tbody>
-            {home.records.map(({ id, paper, outcome, seeds, date }) => (
+            {of.map(({ id, paper, outcome, seeds, date }) => (
               <tr key={id}>
                 <th scope="row">
                   <a href={address(["reports", id])}>{id}</a>
@@ -60,7 +71,59 @@ export function Reports({ home }: { readonly home: Home }): JSX.Element {
           </tbody>
         </table>
       </Wide>
-    </>
+    </section>
+  );
+}
+
+function Audits({ of }: { readonly of: Home["audits"] }): JSX.Element {
+  return (
+    <section aria-label="Audits">
+      <h2>Audits of verifiers</h2>
+      <Wide label="Audits">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">audit</th>
+              <th scope="col">verifier</th>
+              <th scope="col">outcome</th>
+              <th scope="col" class="n">
+                right answers missed
+              </th>
+              <th scope="col" class="n">
+                wrong ones accepted
+              </th>
+              <th scope="col" class="n">
+                verdicts
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {of.map(({ id, name, verifier, clean, missed, wrong, verdicts }) => (
+              <tr key={id}>
+                <th scope="row">
+                  <a href={address(["audits", id])}>
+                    <Word text={name} />
+                  </a>
+                </th>
+                <td>
+                  <Word text={verifier} />
+                </td>
+                <td>
+                  <Clean is={clean} />
+                </td>
+                <td class="n">
+                  {count(missed[0])} of {count(missed[1])}
+                </td>
+                <td class="n">
+                  {count(wrong[0])} of {count(wrong[1])}
+                </td>
+                <td class="n">{count(verdicts)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Wide>
+    </section>
   );
 }
 
