@@ -81,14 +81,17 @@ function caseOf(row: number, record: JsonRecord): Case | string {
  */
 export async function* judgeCases(cases: readonly Case[], name: string, options: { readonly [name: string]: Json }): AsyncGenerator<JudgedCase> {
   const judges = new Map<string, Clocked>();
+  const pending: Promise<JudgedCase>[] = [];
   try {
     for (const each of cases) {
       const own = optionsFor(each, name, options);
       const key = JSON.stringify(own);
       const judge = judges.get(key) ?? (await clocked(name, own));
       judges.set(key, judge);
-      yield await judge.judge(each);
+      pending.push(judge.judge(each));
+      while (pending.length > judge.ahead) yield await (pending.shift() as Promise<JudgedCase>);
     }
+    for (const each of pending) yield await each;
   } finally {
     await Promise.all([...judges.values()].map((judge) => judge.close()));
   }
@@ -106,7 +109,12 @@ function optionsFor({ row, kind, policy }: Case, name: string, options: { readon
   return own;
 }
 
+/** Answers that a program outside or a judge is asked about at once. */
+const askedAtOnce = 64;
+
 interface Clocked {
+  /** So many may be judged before the first of them is waited for: none where the time of each is its own thread's. */
+  readonly ahead: number;
   judge(each: Case): Promise<JudgedCase>;
   close(): Promise<void>;
 }
@@ -133,12 +141,13 @@ async function clocked(name: string, options: { readonly [name: string]: Json })
   };
   const pool: JudgePool = await startPool({ verifier: timed, workers: 0 });
   return {
+    ahead: verifier.external ? askedAtOnce : 0,
     async judge(each) {
       ms = 0;
       const { row, gold, pred, problem = "" } = each;
       const prompt = [{ role: "user", content: problem } as const];
       const verdict = await pool.judge({ key: String(row), prompt, reference: { state: "gold", answer: gold, version: 0 } }, pred, false);
-      return { case: each, verdict, ms };
+      return { case: each, verdict, ms: verifier.external ? (verdict.elapsedMs ?? ms) : ms };
     },
     close: () => pool.close(),
   };

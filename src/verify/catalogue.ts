@@ -9,7 +9,7 @@ import { fromFolder, isOutside, outsideVerifier } from "./reward/outside.js";
 import { loadVerifier, type VerifierSource } from "./source.js";
 
 const modules: { readonly [name: string]: string } = Object.fromEntries(
-  ["math", "number", "exact", "choice", "formula", "compose", "trinary"].map((name) => [name, `./${name}/${name}`]),
+  ["math", "number", "exact", "choice", "formula", "compose", "trinary", "judge"].map((name) => [name, `./${name}/${name}`]),
 );
 
 /** Names of all verifiers. */
