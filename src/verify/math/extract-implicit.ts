@@ -40,7 +40,7 @@ function isValue(line: string): boolean {
 }
 
 const concluding =
-  /^(?:[-*•>\s]|\d{1,2}\.\s)*(?:\*\*)?(?:(?:and|but)[ ,]+)?(?:therefore|so|thus|hence|consequently|accordingly|finally|in (?:total|all|conclusion|summary|the end)|altogether|overall|to conclude|as a result|this (?:means|gives|yields)|that (?:means|gives|makes)|it follows|we (?:conclude|get|find|obtain|have)|∴|⇒|=>|\$?\\(?:therefore|implies|Rightarrow))/i;
+  /^(?:[-*•>\s]|\d{1,2}\.\s)*(?:\*\*)?(?:(?:and|but)[ ,]+)?(?:therefore|so|thus|hence|consequently|accordingly|finally|in (?:total|all|conclusion|summary|the end)|the (?:solutions?|roots?|solution set) (?:is|are)\b|altogether|overall|to conclude|as a result|this (?:means|gives|yields)|that (?:means|gives|makes)|it follows|we (?:conclude|get|find|obtain|have)|∴|⇒|=>|\$?\\(?:therefore|implies|Rightarrow))/i;
 /** Whether a text begins as a conclusion does. */
 export const concludes = (text: string): boolean => concluding.test(text);
 
@@ -140,8 +140,20 @@ function lastAmount(text: string, start: number, end: number): Candidate | undef
   const chosen = from >= 0 ? behind[0] : numbers.length === 1 ? numbers[0] : undefined;
   if (chosen === undefined || (from >= 0 && equals >= 0 && chosen.index > equals + 6)) return undefined;
   if (/\bor\b/i.test(sentence.slice(chosen.index)) && behind.length > 1) return undefined;
+  if (isBounded(sentence.slice(0, chosen.index)) || isOneOfSeveral(sentence, chosen, behind[1])) return undefined;
   const at = start + chosen.index;
   return { rule: "conclusion", start: at, end: at + chosen[0].length, textStart: at, text: chosen[0] };
+}
+
+/** "more than 17", "between 17 and 20": a number that bounds a value is none. */
+const isBounded = (before: string): boolean =>
+  /\b(?:more|less|fewer|greater|smaller|larger|other|rather) than[ \t$]*$|\b(?:between|over|under|above|below|not|nearly|almost)[ \t$]*$/i.test(before);
+
+/** "42 apples and 17 pears", "17 to 18 days": two amounts where one is asked. */
+function isOneOfSeveral(sentence: string, first: RegExpExecArray, second: RegExpExecArray | undefined): boolean {
+  if (second === undefined) return false;
+  const between = sentence.slice(first.index + first[0].length, second.index);
+  return /^[ \t]*(?:to|or|[-–])[ \t$]*$|^(?:[ \t]+[A-Za-z]+){0,4},?[ \t]+and(?:[ \t]+[A-Za-z]+){0,2}[ \t$]*$/.test(between);
 }
 
 /** The last formula between delimiters, else the last number; what stands nearer to the end. */

@@ -10,9 +10,23 @@ const verb = String.raw`[*_"'”\x60 \t]*(?:[ \t](?:is|are|was|will be|would be|
 const announced = new RegExp(subject + about + verb, "iy");
 /** Where `subject` may begin, lower case: texts that are found faster than a pattern. */
 const beginnings = ["answer", "ans", "final result", "final solution", "final value", "correct ", "right ", "best ", "solution"];
-const foreign =
-  /答案(?:是|为|應為|应为|[:：])|答[:：]|答えは|(?:la )?r[ée]ponse(?: finale)?[ \t]*(?:est|:)|(?:la )?respuesta(?: final)?[ \t]*(?:es|:)|(?:die )?antwort[ \t]*(?:ist|lautet|:)|(?:a )?resposta(?: final)?[ \t]*(?:é|:)|ответ[ \t]*[:—-]/giu;
-const foreignBeginnings = ["答", "ponse", "respuesta", "antwort", "resposta", "ответ"];
+const foreign = new RegExp(
+  [
+    String.raw`答案(?:是|为|為|應為|应为|[:：])|答[:：]|答えは|解答[:：]|(?:최종 )?(?:정답|답)(?:은|:)`,
+    String.raw`(?:la )?r[ée]ponse(?: finale)?[ \t]*(?:est|:)|(?:la )?respuesta(?: final| correcta)?[ \t]*(?:es|:)|(?:die )?(?:end)?antwort[ \t]*(?:ist|lautet|:)|(?:a )?resposta(?: final)?[ \t]*(?:é|:)`,
+    String.raw`(?:la )?risposta(?: finale)?[ \t]*(?:è|:)|(?:het )?antwoord[ \t]*(?:is|:)|svaret[ \t]*(?:är|er|:)|\bsvar[ \t]*:|odpowied[źz][ \t]*(?:to|:)|odpověď[ \t]*(?:je|:)|răspuns(?:ul)?[ \t]*(?:este|:)`,
+    String.raw`cevap[ \t]*:|đáp (?:án|số)[ \t]*(?:là|:)|jawaban(?:nya)?[ \t]*(?:adalah|:)|απάντηση[ \t]*:|ответ[ \t]*[:—-]|відповідь[ \t]*[:—-]`,
+    String.raw`(?:ال)?(?:جواب|إجابة)(?: النهائي(?:ة)?)?[ \t]*(?:هو|هي|:)|उत्तर[ \t]*(?:है|:)`,
+  ].join("|"),
+  "giu",
+);
+const foreignBeginnings =
+  "答 정답 답 ponse respuesta antwort resposta risposta antwoord svar odpowied odpověď răspuns cevap đáp jawaban απάντηση ответ відповідь جواب إجابة उत्तर".split(
+    " ",
+  );
+/** What ends a sentence behind its number in languages that put the verb, or the word for what is counted, there. */
+const behindNumber =
+  /^(.*\d[^\p{L}]*)[ \t]*(?:です|だ|である|입니다|이다|이에요|है|个|個|人|元|円|圆|岁|只|本|次|天|小时|时|分钟|分|度|块|种|名|页|米|公里|개|명|원|일|시간)[。.]?$/u;
 /** "### Answer" or "**Final Answer**" as a line of its own. */
 const heading = /^[ \t]*(?:#{1,6}[ \t]*)?(?:step[ \t]*\d+:?[ \t]*)?[*_]{0,3}(?:the[ \t])?(?:final[ \t])?(?:answer|result)[*_:]{0,4}[ \t]*$/i;
 const markers = /####(?!#)|<\|?answer\|?>/gi;
@@ -163,9 +177,16 @@ const plainNumber =
 const lead =
   /^(?:(?:the )?(?:number|value|option|choice|letter|expression|interval|set|point)s?[ \t]+|(?:equal|equals)[ \t]+(?:to[ \t]+)?|(?:approximately|about|exactly|roughly|simply|just|only|indeed)[ \t]+)/i;
 
+/** "42 (forty-two)": the same in words. */
+const inWords = /^(.*\d\S*)[ \t]*\((?!(?:mod|base|not|wrong|incorrect)\b)[a-z][a-z -]{1,60}\)$/i;
+/** "if n is odd, and 41 if n is even": one value for each case. */
+const isByCases = (text: string): boolean =>
+  (text.match(/\b(?:if|when|for|unless|otherwise|else)\b/gi)?.length ?? 0) > 1 && /(?:\band\b|[,;])\s.*(?:\d|\$|\\)/.test(text);
+
 /** Readings of what an announcement captured: the whole, then without the clause behind it, then the number before words. */
 export function readingsOf(candidate: Candidate): [string, ...string[]] {
-  const whole = unwrapped(candidate.text).replace(lead, "");
+  const said = unwrapped(candidate.text).replace(lead, "");
+  const whole = behindNumber.exec(said)?.[1]?.trimEnd() ?? said;
   if (candidate.rule === "box" || candidate.rule === "whole") return [unwrapped(candidate.text)];
   const texts: [string, ...string[]] = [whole];
   const add = (text: string): void => {
@@ -180,7 +201,9 @@ export function readingsOf(candidate: Candidate): [string, ...string[]] {
     return texts;
   }
   const cut = clause.exec(whole);
-  if (cut !== null && !/\bor\b|\balternatively\b/i.test(whole.slice(cut.index))) add(whole.slice(0, cut.index));
+  if (cut !== null && !/\bor\b|\balternatively\b/i.test(whole.slice(cut.index)) && !isByCases(whole.slice(cut.index))) add(whole.slice(0, cut.index));
+  const worded = inWords.exec(whole);
+  if (worded !== null) add(worded[1] as string);
   for (const text of [...texts]) {
     const number = plainNumber.exec(text);
     if (number !== null && !/\bor\b/i.test(number[2] as string)) add(number[1] as string);

@@ -151,7 +151,21 @@ const isSeparator = (between: string): boolean =>
   );
 
 function checked(text: string, parts: readonly Candidate[], all: readonly Candidate[]): Extraction {
-  return faultAround(text, parts, all) ?? settled(text, parts, all);
+  const last = parts.at(-1) as Candidate;
+  const again = parts.length === 1 && last.rule === "box" ? restated(text, last) : undefined;
+  const found = again === undefined ? parts : [again];
+  return faultAround(text, found, all) ?? settled(text, found, all);
+}
+
+const restatement =
+  /^[\s$*)\]\\]{0,6},?[ \t]*\(?or(?: equivalently,?|( about| approximately| roughly))?[ \t]+\$?([-−]?\d[\d,]*(?:\.\d+|\/\d+|(?=[ \t]?\\?%))(?:[ \t]?\\?%)?)\$?\)?(?=[.\s]|$)/;
+
+/** "\boxed{1/2}, or 50 %": the same in another form, which is compared too; a whole number behind "or" is another answer. */
+function restated(text: string, box: Candidate): Candidate | undefined {
+  const found = restatement.exec(text.slice(box.end, box.end + 80));
+  if (found === null) return undefined;
+  const [all, about, value] = found as unknown as [string, string | undefined, string];
+  return { ...box, end: box.end + all.length, text: `${box.text} ${about === undefined ? "\\text{ or }" : "\\approx"} ${value}` };
 }
 
 /** What makes a commitment none: words before it, between it and another, or behind it. */

@@ -1,4 +1,4 @@
-/** Own pairs of answers by kinds, whose verdicts were written down first: judged as answers and as responses, in both directions. */
+/** Own cases by kinds, whose verdicts were written down first: pairs of answers, judged as answers and as responses in both directions, and whole responses. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { Problem } from "../../core/problem.js";
@@ -34,5 +34,29 @@ describe.each(kinds)("$about", ({ equal, different }) => {
   });
   it("are not accepted where they differ", () => {
     expect(different.filter(([a, b]) => accepted(a, b).includes(true))).toEqual([]);
+  });
+});
+
+interface Responses {
+  readonly about: string;
+  readonly accepted: readonly (readonly [reference: string, response: string])[];
+  readonly rejected: readonly (readonly [reference: string, response: string])[];
+}
+const responses = JSON.parse(readFileSync(new URL("./responses.cases.json", import.meta.url), "utf8")) as Responses[];
+
+describe.each(responses)("responses: $about", ({ accepted: right, rejected: wrong }) => {
+  const isAccepted = ([reference, response]: readonly [string, string]): boolean[] =>
+    (["response", "auto"] as const).map((kind) => {
+      const verdict = math({ kind }).verify({ reference, response, problem, truncated: false });
+      return !(verdict instanceof Promise) && verdict.kind === "accept";
+    });
+  it("have five cases or more on either side", () => {
+    expect(Math.min(right.length, wrong.length)).toBeGreaterThanOrEqual(5);
+  });
+  it("are accepted where the answer that they commit to is right", () => {
+    expect(right.filter((each) => isAccepted(each).includes(false))).toEqual([]);
+  });
+  it("are not accepted where it is wrong, or where they commit to none", () => {
+    expect(wrong.filter((each) => isAccepted(each).includes(true))).toEqual([]);
   });
 });
