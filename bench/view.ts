@@ -74,9 +74,13 @@ async function firstPage(view: ViewProcess, id: string): Promise<void> {
 async function opened(id: string): Promise<void> {
   const view = await startView(folder);
   try {
+    const before = view.cpu();
     const [first] = await timed(() => firstPage(view, id));
+    const busy = 1000 * (view.cpu() - before);
     const [again] = await timed(() => firstPage(view, id));
-    say(`first page, program and data: ${ms(first)}, again ${ms(again)}; the process was ready after ${ms(view.startedMs)}; ${mb(view.peak())}`);
+    say(
+      `first page, program and data: ${ms(first)} (${ms(busy)} of processor time), again ${ms(again)}; the process was ready after ${ms(view.startedMs)} (${ms(1000 * before)} of processor time); ${mb(view.peak())}`,
+    );
   } finally {
     await view.end();
   }

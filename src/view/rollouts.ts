@@ -22,7 +22,7 @@ const memberLimit = 128;
 /** Characters of a problem in a list. */
 const lineLimit = 160;
 /** Bytes of blocks that are kept, so that scrolling within a step reads it once. */
-const keptBytes = 32 << 20;
+const keptBytes = 8 << 20;
 
 export class Rollouts {
   private blocks = new Map<number, string[]>();

@@ -30,6 +30,7 @@ export interface SearchParts {
 export async function* search({ path, rows, filter, signal }: SearchParts): AsyncGenerator<SearchLine> {
   const total = rows.reduce((sum, { groups }) => sum + groups, 0);
   const needles = needlesOf(filter);
+  const room = Buffer.allocUnsafe(piece);
   let [done, found] = [0, 0];
   let began = performance.now();
   let told = began;
@@ -37,7 +38,7 @@ export async function* search({ path, rows, filter, signal }: SearchParts): Asyn
   try {
     for (const row of rows) {
       let index = 0;
-      for await (const line of linesIn(file, row)) {
+      for await (const line of linesIn(file, row, room)) {
         if (signal.aborted) return;
         done++;
         if (needles.every((needle) => line.includes(needle))) {
@@ -74,14 +75,14 @@ export async function* search({ path, rows, filter, signal }: SearchParts): Asyn
   }
 }
 
-/** The lines of a step. */
-async function* linesIn(file: Awaited<ReturnType<typeof open>>, { clock: { offset, bytes } }: StepRow): AsyncGenerator<Buffer> {
+/** The lines of a step, each good until the next is asked for: all are read into `room`, so that nothing is left to be collected. */
+async function* linesIn(file: Awaited<ReturnType<typeof open>>, { clock: { offset, bytes } }: StepRow, room: Buffer): AsyncGenerator<Buffer> {
   let parts: Buffer[] = [];
   for (let at = offset; at < offset + bytes; ) {
-    const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(Math.min(piece, offset + bytes - at)), 0, undefined, at);
+    const { bytesRead } = await file.read(room, 0, Math.min(room.length, offset + bytes - at), at);
     if (bytesRead === 0) return;
     at += bytesRead;
-    const part = buffer.subarray(0, bytesRead);
+    const part = room.subarray(0, bytesRead);
     let begin = 0;
     for (let end = part.indexOf(10); end >= 0; end = part.indexOf(10, begin)) {
       const line = part.subarray(begin, end);
@@ -89,7 +90,7 @@ async function* linesIn(file: Awaited<ReturnType<typeof open>>, { clock: { offse
       parts = [];
       begin = end + 1;
     }
-    if (begin < part.length) parts.push(part.subarray(begin));
+    if (begin < part.length) parts.push(Buffer.from(part.subarray(begin)));
   }
 }
 

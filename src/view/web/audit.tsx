@@ -54,7 +54,7 @@ export function Audit({ id }: { readonly id: string }): JSX.Element {
           </div>
         ))}
       </div>
-      <div class="charts wide-charts">
+      <div class="charts wide">
         <Bars
           title="Right answers that were rejected, by what was rewritten"
           file={`${value.name}-rejected`}
@@ -65,7 +65,7 @@ export function Audit({ id }: { readonly id: string }): JSX.Element {
           title="Wrong answers that were accepted, by what was changed"
           file={`${value.name}-accepted`}
           colour="var(--bad)"
-          rows={[...mutants, ...hacks].map(({ kind, n, accept_rate }) => ({ label: kind, n, ...accept_rate }))}
+          rows={[...mutants, ...hacks].map(({ kind, n, accept_rate }) => ({ label: kind, n, ...accept_rate })).sort((a, b) => b.share - a.share)}
         />
       </div>
       <Cells of={value} />
@@ -128,9 +128,9 @@ function Steps({ of: { off_by_one: steps } }: { readonly of: ShownAudit }): JSX.
           : `${plural(passing.length, "whole number")} of ${steps.length} ${passing.length === 1 ? "is" : "are"} taken for a neighbour, from ${passing[0].value} on:`}
       </p>
       {passing.length > 0 && (
-        <ul class="tags">
+        <ul class="sizes">
           {passing.map(({ value, one_less, one_more }) => (
-            <li class="tag" key={value}>
+            <li key={value}>
               {value}
               {one_less === "accept" && " − 1"}
               {one_less === "accept" && one_more === "accept" && ","}
@@ -151,7 +151,7 @@ function Examples({ title, of }: { readonly title: string; readonly of: ShownAud
         <p class="muted">none</p>
       ) : (
         <Wide label={title}>
-          <table>
+          <table class="examples">
             <thead>
               <tr>
                 {["of", "reference", "answer", "verdict"].map((name) => (

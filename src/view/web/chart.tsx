@@ -31,6 +31,8 @@ export interface ChartProps {
   readonly title: string;
   /** One sentence: what the numbers are. */
   readonly about?: string;
+  /** What its numbers are counted in, beside the title. */
+  readonly unit?: string;
   readonly lines: readonly Line[];
   readonly share?: boolean;
   readonly logY?: boolean;
@@ -49,7 +51,7 @@ const margin = { left: 50, right: 10, top: 8, bottom: 22 };
 export const colourOf = (index: number): string => `var(--c${index % 8})`;
 
 export function Chart(props: ChartProps): JSX.Element {
-  const { title, about, lines, share = false, logY = false, logX = false, zoom, onZoom, at, onAt, height = 168, file = title } = props;
+  const { title, about, unit, lines, share = false, logY = false, logX = false, zoom, onZoom, at, onAt, height = 168, file = title } = props;
   const [frame, width] = useWidth<HTMLDivElement>();
   const svg = useRef<SVGSVGElement>(null);
   const [hidden, hide] = useState<ReadonlySet<string>>(new Set());
@@ -108,6 +110,7 @@ export function Chart(props: ChartProps): JSX.Element {
         <span class="title" title={about}>
           {title}
         </span>
+        {unit !== undefined && <span class="unit">{unit}</span>}
         <SaveTools {...{ title, file, svg }} lines={drawn}>
           {zoom && onZoom && (
             <button type="button" class="tool" onClick={() => onZoom(undefined)}>

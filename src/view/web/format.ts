@@ -5,7 +5,7 @@ export function digits(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e6 || size < 1e-3) return value.toExponential(2).replace("e+", "e");
+  if (size >= 1e6 || size < 1e-3) return value.toExponential(2).replace(/\.?0*e\+?/, "e");
   if (size >= 1000) return Math.round(value).toLocaleString("en");
   return Number(value.toPrecision(4)).toString();
 }

@@ -81,6 +81,7 @@ export function Group({ id, step, index, query, colour, onChange }: GroupProps):
             {shades.ends[0]} <i class="ramp" aria-hidden="true" /> {shades.ends[1]}
           </span>
         )}
+        {shades.silent && <span class="muted">{shades.silent}</span>}
         <label>
           <input type="checkbox" checked={asText} onChange={() => onChange({ as: asText ? undefined : "text" }, true)} /> plain text
         </label>

@@ -22,8 +22,8 @@ export function MemberCard({ of, detail, chosen, children }: CardProps): JSX.Ele
         <span class={`badge ${verdict.kind}`}>{verdict.kind}</span>
         {verdict.reason !== undefined && <Word text={verdict.reason} class="muted" />}
         <span class="numbers">
-          <span title="reward">{numbers.reward === undefined ? "" : `R ${digits(numbers.reward)}`}</span>
-          <span title="advantage">{numbers.advantage === undefined ? "" : `A ${signed(numbers.advantage)}`}</span>
+          {numbers.reward !== undefined && <span>reward {digits(numbers.reward)}</span>}
+          {numbers.advantage !== undefined && <span>advantage {signed(numbers.advantage)}</span>}
         </span>
       </header>
       {children}

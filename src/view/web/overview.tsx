@@ -16,8 +16,9 @@ interface Plot {
   /** Names of columns, or how they begin where they end in a star. */
   readonly names: readonly string[];
   readonly share?: boolean;
+  readonly unit?: string;
   /** What a number is divided by. */
-  readonly unit?: number;
+  readonly per?: number;
 }
 
 const sections: readonly { readonly title: string; readonly plots: readonly Plot[] }[] = [
@@ -25,8 +26,8 @@ const sections: readonly { readonly title: string; readonly plots: readonly Plot
     title: "Learning",
     plots: [
       { title: "Reward", about: "Mean reward of the scored answers of a batch", names: ["reward", "reward.*"] },
-      { title: "Held-out", about: "Right answers to held-out problems, with 95 % intervals", names: [], share: true },
-      { title: "Entropy", about: "Mean entropy of the distributions that tokens were drawn from, nats a token", names: ["entropy"] },
+      { title: "Held-out", about: "Right answers to held-out problems, with 95 % intervals", names: [], share: true, unit: "95 % intervals" },
+      { title: "Entropy", about: "Mean entropy of the distributions that tokens were drawn from, nats a token", names: ["entropy"], unit: "nats a token" },
       {
         title: "Groups without signal",
         about: "Share of groups that teach nothing, and why",
@@ -45,9 +46,9 @@ const sections: readonly { readonly title: string; readonly plots: readonly Plot
         share: true,
       },
       { title: "Reasons", about: "Share of the answers that were not accepted, by reason", names: ["reason.*"], share: true },
-      { title: "Length", about: "Tokens of a response, its end token included", names: ["tokens_mean", "tokens_max"] },
+      { title: "Length", about: "Tokens of a response, its end token included", names: ["tokens_mean", "tokens_max"], unit: "tokens" },
       { title: "Cut off", about: "Share of answers cut off by max_tokens", names: ["truncated"], share: true },
-      { title: "Turns", about: "Actions of a conversation", names: ["turns", "turns_max"] },
+      { title: "Turns", about: "Actions of a conversation", names: ["turns", "turns_max"], unit: "actions" },
     ],
   },
   {
@@ -65,11 +66,13 @@ const sections: readonly { readonly title: string; readonly plots: readonly Plot
         title: "Sampler against trainer",
         about: "Difference of log-probs of the same tokens at the same weights, nats a token",
         names: ["gap_mean", "gap_max", "gap_kl"],
+        unit: "nats",
       },
       {
         title: "KL",
         about: "Of the weights of the rollout, or of the reference, to the present ones",
         names: ["kl_k1", "kl_k3", "kl_reference", "kl_teacher"],
+        unit: "nats",
       },
       { title: "Loss", about: "In the first epoch, each minibatch before its step; near 0 on-policy", names: ["loss"] },
       { title: "Learning rate", about: "Of the last update of the step", names: ["lr"] },
@@ -78,13 +81,19 @@ const sections: readonly { readonly title: string; readonly plots: readonly Plot
   {
     title: "Machine",
     plots: [
-      { title: "Speed", about: "Tokens a second", names: ["clock.sampled_per_s", "clock.trained_per_s"] },
+      {
+        title: "Speed",
+        about: "Tokens that are sampled, and that are trained on, in a second of either",
+        names: ["clock.sampled_per_s", "clock.trained_per_s"],
+        unit: "tokens a second",
+      },
       { title: "Idle", about: "Share of the step in which the engine's processes computed nothing", names: ["clock.idle"], share: true },
       {
-        title: "Seconds a step",
+        title: "Time of a step",
         about: "All of it, sampling with judging, coefficients, training",
         names: ["clock.ms", "clock.sample_ms", "clock.coefficients_ms", "clock.train_ms", "clock.wait_ms"],
-        unit: 1000,
+        unit: "seconds",
+        per: 1000,
       },
     ],
   },
@@ -181,7 +190,7 @@ export function Overview({ id }: { readonly id: string }): JSX.Element {
           <section key={title} aria-label={title}>
             <h2>{title}</h2>
             <div class="charts">
-              {charts.map(({ lines, unit: _, names: __, ...plot }) => (
+              {charts.map(({ lines, per: _, names: __, ...plot }) => (
                 <Chart key={plot.title} {...plot} {...shared} lines={lines} logY={logY} file={`${value.card.name}-${plot.title}`} />
               ))}
             </div>
@@ -200,8 +209,8 @@ export function Overview({ id }: { readonly id: string }): JSX.Element {
 function plotsOf(value: Data, smooth: number): { title: string; charts: (Plot & { lines: Line[] })[] }[] {
   const { table } = value;
   const seen = new Set<string>(["reward_min", "reward_max"]);
-  const lineOf = (name: string, unit = 1): Line => {
-    const column = unit === 1 ? table.columns[name] : table.columns[name].map((each) => (each === null ? null : each / unit));
+  const lineOf = (name: string, per = 1): Line => {
+    const column = per === 1 ? table.columns[name] : table.columns[name].map((each) => (each === null ? null : each / per));
     const values = smoothed(column, smooth);
     return { label: labelOf(name), steps: table.steps, values, ...(smooth > 0 && { raw: column }) };
   };
@@ -214,8 +223,8 @@ function plotsOf(value: Data, smooth: number): { title: string; charts: (Plot & 
       const lines = names
         .filter((name) => names.length === 1 || table.columns[name].some((each) => each !== null && each !== 0))
         .slice(0, mostLines)
-        .map((name) => lineOf(name, plot.unit));
-      return names.length === 0 ? [] : [{ ...plot, lines: lines.length === 0 ? [lineOf(names[0], plot.unit)] : lines }];
+        .map((name) => lineOf(name, plot.per));
+      return names.length === 0 ? [] : [{ ...plot, lines: lines.length === 0 ? [lineOf(names[0], plot.per)] : lines }];
     }),
   }));
   const others = Object.keys(table.columns).filter((name) => !seen.has(name) && new Set(table.columns[name]).size > 1);
@@ -223,7 +232,17 @@ function plotsOf(value: Data, smooth: number): { title: string; charts: (Plot & 
   return [...made, { title: "Further numbers", charts: rest }].filter(({ charts }) => charts.length > 0);
 }
 
-const labelOf = (name: string): string => name.replace(/^(verdict|reason|clock|groups)\./, "");
+const clocks: { readonly [name: string]: string } = {
+  "clock.ms": "all",
+  "clock.sample_ms": "sampling",
+  "clock.coefficients_ms": "coefficients",
+  "clock.train_ms": "training",
+  "clock.wait_ms": "waiting",
+  "clock.sampled_per_s": "sampled",
+  "clock.trained_per_s": "trained",
+};
+
+const labelOf = (name: string): string => clocks[name] ?? name.replace(/^(verdict|reason|clock|groups)\./, "");
 
 function heldoutLines({ evaluations }: Data): Line[] {
   const steps = evaluations.map(({ step }) => step);

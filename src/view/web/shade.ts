@@ -39,6 +39,8 @@ export interface Shades {
   readonly most: number;
   /** Ends of the scale in words. */
   readonly ends: readonly [string, string] | null;
+  /** Why no token has a colour. */
+  readonly silent?: string;
 }
 
 /** The scale over the tokens of a group, so that members can be compared. */
@@ -46,7 +48,10 @@ export function shadesOf(colouring: Colouring, slices: readonly TokenSlice[]): S
   let most = 0;
   for (const slice of slices) for (let i = 0; i < slice.ids.length; i++) most = Math.max(most, Math.abs(numberOf(colouring, slice, i) ?? 0));
   if (colouring === "none" || colouring === "mask") return { colouring, most: 1, ends: null };
-  if (most === 0) return { colouring, most: 1, ends: null };
+  if (most === 0) {
+    const some = slices.some((slice) => slice.ids.some((_, i) => numberOf(colouring, slice, i) !== null));
+    return { colouring, most: 1, ends: null, silent: some ? "0 on every token" : "not kept for these tokens" };
+  }
   if (colouring === "ratio")
     return { colouring, most: Math.max(most, 1e-3), ends: [digits(Math.exp(-Math.max(most, 1e-3))), digits(Math.exp(Math.max(most, 1e-3)))] };
   if (colouring === "coefficient") return { colouring, most, ends: [digits(-most), `+${digits(most)}`] };

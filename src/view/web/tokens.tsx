@@ -146,7 +146,9 @@ function PartTokens({ slice, shades, chosen, onPick, part, end, onHover }: PartP
     >
       {places.map((place) => {
         const background = shade(shades, slice, place);
-        return (
+        // What ends a line stands behind the token's box, which would else reach into the next line.
+        const breaks = /\n*$/.exec(slice.texts?.[place] ?? "")?.[0] ?? "";
+        return [
           <span
             key={place}
             id={`${id}${place}`}
@@ -158,8 +160,9 @@ function PartTokens({ slice, shades, chosen, onPick, part, end, onHover }: PartP
             style={background === undefined ? undefined : { backgroundColor: background }}
           >
             {textOf(slice, place)}
-          </span>
-        );
+          </span>,
+          breaks,
+        ];
       })}
     </div>
   );
@@ -170,5 +173,5 @@ function textOf({ texts, ids }: TokenSlice, place: number): ReturnType<typeof vi
   if (!texts) return ` ${ids[place]}`;
   const text = texts[place];
   if (text === "") return "·";
-  return visible(text.replaceAll("\n", "↵\n"));
+  return visible(text.replace(/\n+$/, (ends) => "↵".repeat(ends.length)).replaceAll("\n", "↵\n"));
 }
