@@ -1,4 +1,4 @@
-/** Flags of a server that draws in place of an engine here, and the way from them to an engine. */
+/** Flags of a server in place of an engine here, and the way from them to an engine. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Command, Option } from "commander";
@@ -9,13 +9,16 @@ import type { Engine } from "../engine/contract.js";
 import { OpenaiEngine } from "../engine/openai/engine.js";
 import { keyFrom } from "../engine/openai/settings.js";
 import { needCapability } from "../engine/refuse.js";
+import { readState } from "../engine/tinker/folder.js";
+import { connectTinker } from "../engine/tinker/start.js";
 import { hasTokenizer, loadTokenizer, type TokenizerOptions } from "../tokenizers/load.js";
+import { serverOptions as reachedBy } from "../train/engines.js";
 import { type FoundModel, findModel, inspectModel, withTemplateOf } from "../train/find-model.js";
 import { positiveNumber, someText, wholeNumber } from "./flags.js";
 import { type BaseFlag, waiting } from "./read-model.js";
 
 export interface RemoteFlags {
-  readonly engine?: "onnx" | "openai";
+  readonly engine?: "onnx" | "openai" | "tinker";
   readonly baseUrl?: string;
   readonly servedModel?: string;
   readonly keyEnv?: string;
@@ -24,50 +27,70 @@ export interface RemoteFlags {
   readonly retries?: number;
 }
 
-/** Adds --engine and what belongs to a server. */
+/** Adds --engine and what belongs to a server that draws. */
 export function remoteOptions(command: Command): Command {
+  const about = "where it is drawn: here, or by a server that speaks OpenAI's interface or Tinker's; MODEL then is for its tokenizer, or a checkpoint on it";
+  return serverOptions(command.addOption(new Option("--engine <name>", about).choices(["onnx", "openai", "tinker"])))
+    .option("--concurrency <count>", "requests under way at once (openai; default: 32)", wholeNumber("--concurrency", 1))
+    .option("--retries <count>", "further tries of a request (openai; default: 5)", wholeNumber("--retries", 0));
+}
+
+/** Adds --engine and what belongs to a server that trains; `engines`: what else may train. */
+export function trainerOptions(command: Command, engines: readonly string[]): Command {
+  const about = "where it is trained: in processes here, or as an adapter on a server of the Tinker protocol (docs/remote.md)";
+  return serverOptions(command.addOption(new Option("--engine <name>", about).choices([...engines, "tinker"])));
+}
+
+function serverOptions(command: Command): Command {
   return command
-    .addOption(
-      new Option("--engine <name>", "where it is drawn: here, or by an OpenAI-compatible server; MODEL then is for its tokenizer alone").choices([
-        "onnx",
-        "openai",
-      ]),
-    )
-    .option("--base-url <url>", "address of the server, such as http://127.0.0.1:8000/v1", someText("--base-url"))
-    .option("--served-model <name>", "how the server calls the model", someText("--served-model"))
+    .option("--base-url <url>", "address of the server, such as http://127.0.0.1:8000/v1 (openai) or http://127.0.0.1:8000 (tinker)", someText("--base-url"))
+    .option("--served-model <name>", "how the server calls the model (tinker: its only one where absent)", someText("--served-model"))
     .option("--key-env <variable>", "environment variable with the server's key", someText("--key-env"))
-    .option("--concurrency <count>", "requests under way at once (default: 32)", wholeNumber("--concurrency", 1))
-    .option("--request-deadline <seconds>", "of one try of a request (default: 600)", positiveNumber("--request-deadline"))
-    .option("--retries <count>", "further tries of a request (default: 5)", wholeNumber("--retries", 0));
+    .option(
+      "--request-deadline <seconds>",
+      "openai: of one try of a request (default: 600); tinker: of an operation (default: 900)",
+      positiveNumber("--request-deadline"),
+    );
 }
 
 const ofServer = [
-  ["baseUrl", "--base-url"],
-  ["servedModel", "--served-model"],
-  ["keyEnv", "--key-env"],
-  ["concurrency", "--concurrency"],
-  ["requestDeadline", "--request-deadline"],
-  ["retries", "--retries"],
+  ["baseUrl", "--base-url", ["openai", "tinker"]],
+  ["servedModel", "--served-model", ["openai", "tinker"]],
+  ["keyEnv", "--key-env", ["openai", "tinker"]],
+  ["requestDeadline", "--request-deadline", ["openai", "tinker"]],
+  ["concurrency", "--concurrency", ["openai"]],
+  ["retries", "--retries", ["openai"]],
 ] as const;
+const needed = { openai: ["baseUrl", "servedModel"], tinker: ["baseUrl"] } as const;
 
-/** Whether a server draws. Throws ConfigError for flags that do not go together. */
+/** Whether the engine is a server. Throws ConfigError for flags that do not go together. */
 export function isRemote(flags: RemoteFlags & { readonly threads?: number | undefined }): boolean {
-  if (flags.engine !== "openai") {
-    const given = ofServer.find(([name]) => flags[name] !== undefined);
-    if (given === undefined) return false;
+  const { engine = "onnx" } = flags;
+  for (const [name, flag, engines] of ofServer) {
+    if (flags[name] === undefined || (engines as readonly string[]).includes(engine)) continue;
     throw new ConfigError({
-      place: `option ${given[1]}`,
-      cause: "it belongs to a server, and the engine is here",
-      mend: "give --engine openai too, or leave it out",
+      place: `option ${flag}`,
+      cause: engine === "onnx" ? "it belongs to a server, and the engine is here" : `servers of ${engine} have no use for it`,
+      mend: engine === "onnx" ? `give --engine ${engines.join(" or ")} too, or leave it out` : "leave it out",
     });
   }
-  for (const [name, flag] of ofServer.slice(0, 2)) {
-    if (flags[name] === undefined) throw new ConfigError({ place: "option --engine openai", cause: `${flag} is missing`, mend: `give ${flag}` });
+  if (engine === "onnx") return false;
+  for (const [name, flag] of ofServer) {
+    if (!(needed[engine] as readonly string[]).includes(name) || flags[name] !== undefined) continue;
+    throw new ConfigError({ place: `option --engine ${engine}`, cause: `${flag} is missing`, mend: `give ${flag}` });
   }
   if (flags.threads !== undefined)
     throw new ConfigError({ place: "option --threads", cause: "the engine is a server, whose threads are its own", mend: "leave it out" });
   return true;
 }
+
+/** How a server of the Tinker protocol is reached. */
+export const tinkerServer = ({ baseUrl, servedModel, keyEnv, requestDeadline }: RemoteFlags) => ({
+  base_url: baseUrl,
+  served_model: servedModel,
+  key_env: keyEnv,
+  deadline_s: requestDeadline,
+});
 
 export interface RemoteModel {
   readonly model: FoundModel;
@@ -79,7 +102,32 @@ export interface RemoteModel {
 }
 
 /** Reads what belongs to the model here and asks the server what it can do. Throws before anything is drawn. */
-export async function openRemote(text: string, flags: RemoteFlags & BaseFlag, chat: TokenizerOptions, silent: boolean): Promise<RemoteModel> {
+export function openRemote(text: string, flags: RemoteFlags & BaseFlag, chat: TokenizerOptions, silent: boolean): Promise<RemoteModel> {
+  return flags.engine === "tinker" ? openTinker(text, flags, chat, silent) : openOpenai(text, flags, chat, silent);
+}
+
+/** A base of a server, or a checkpoint of a run on it. */
+async function openTinker(text: string, flags: RemoteFlags & BaseFlag, chat: TokenizerOptions, silent: boolean): Promise<RemoteModel> {
+  const model = await findModel(text, { base: flags.base, elsewhere: true, onProgress: waiting(silent) });
+  const tokenizer = await loadTokenizer(model.folder, chat);
+  const saved = await readState(model.folder);
+  const engine = await connectTinker({
+    ...reachedBy(tinkerServer(flags)),
+    ...(saved && { rank: saved.rank }),
+    trains: false,
+    onNotice: (notice) => void process.stderr.write(`${notice}\n`),
+  });
+  try {
+    const info = await engine.weights.load({ role: "policy", source: { from: "folder", path: model.folder }, trainable: false });
+    const title = `${saved?.path ?? engine.info.fingerprint.base} at ${flags.baseUrl}`;
+    return { model, tokenizer, limits: { vocabulary: info.vocabulary, maxPositions: info.maxTokens }, engine, title };
+  } catch (error) {
+    await engine.close();
+    throw error;
+  }
+}
+
+async function openOpenai(text: string, flags: RemoteFlags & BaseFlag, chat: TokenizerOptions, silent: boolean): Promise<RemoteModel> {
   const { baseUrl = "", servedModel = "", keyEnv, concurrency, requestDeadline, retries } = flags;
   const key = keyFrom(keyEnv, "option --key-env");
   const { model, tokenizer, vocabulary, maxTokens } = await readVocabulary(text, flags, chat, silent);

@@ -4,14 +4,17 @@ import { ConfigError, DataError } from "../core/errors.js";
 import { plainContext } from "../core/problem.js";
 import { readText, refuseData } from "../core/text-file.js";
 import type { Tokenizer } from "../core/tokenizer.js";
+import type { Engine } from "../engine/contract.js";
+import { needCapability } from "../engine/refuse.js";
 import { loadRequestOf } from "../train/find-model.js";
 import { modelHelp } from "../train/model-name.js";
 import { someTexts, wholeNumber } from "./flags.js";
 import { print, table } from "./output.js";
 import { Progress } from "./progress.js";
 import { type BaseFlag, baseOption, readModel, startFor } from "./read-model.js";
+import { isRemote, openRemote, type RemoteFlags, remoteOptions } from "./remote-flags.js";
 
-interface ScoreFlags extends BaseFlag {
+interface ScoreFlags extends BaseFlag, RemoteFlags {
   readonly text?: readonly string[];
   readonly file?: readonly string[];
   readonly threads?: number;
@@ -22,7 +25,7 @@ interface ScoreFlags extends BaseFlag {
 const mostBytes = 2 ** 24;
 
 export function define(command: Command): void {
-  baseOption(command)
+  remoteOptions(baseOption(command))
     .usage("MODEL [options]")
     .argument("<model>", modelHelp)
     .option("--text <text>", "a text just as the model sees it; may be repeated", someTexts("--text"))
@@ -54,18 +57,27 @@ interface Scored {
 async function score(name: string, flags: ScoreFlags): Promise<void> {
   const { threads, json } = flags;
   const texts = textsOf(flags);
-  const { model, tokenizer, config } = await readModel(name, flags, {}, json === true);
-  const all = texts.map(({ place, text }) => tokensOf(tokenizer, text, place, config.maxPositions));
+  const remote = isRemote(flags) ? await openRemote(name, flags, {}, json === true) : undefined;
+  const read = remote ?? (await readModel(name, flags, {}, json === true));
+  const { model, tokenizer } = read;
   const progress = new Progress({ label: "scoring", total: texts.length, silent: json === true });
-  progress.waitFor("the engine");
-  const engine = await startFor(config, threads).catch((error: unknown) => {
+  let all: Int32Array[];
+  let engine: Engine;
+  try {
+    const { maxPositions } = "config" in read ? read.config : read.limits;
+    all = texts.map(({ place, text }) => tokensOf(tokenizer, text, place, maxPositions));
+    if (remote) needCapability(remote.engine.info, "score", remote.title);
+    progress.waitFor("the engine");
+    engine = "config" in read ? await startFor(read.config, threads) : read.engine;
+  } catch (error) {
     progress.end();
+    await remote?.engine.close();
     throw error;
-  });
+  }
   const rows = [["text", "tokens", "nll", "perplexity"]];
   try {
     progress.waitFor("the model");
-    await engine.weights.load(loadRequestOf(model, "policy"));
+    if (remote === undefined) await engine.weights.load(loadRequestOf(model, "policy"));
     progress.waitFor("");
     // One at a time: texts may be long, and a batch of them would be as wide as the longest.
     for (const [i, ids] of all.entries()) {

@@ -11,6 +11,7 @@ import { verifierNames } from "../verify/catalogue.js";
 import { type ChatFlags, chatOptions, type StopFlags, stopOption } from "./chat-flags.js";
 import { jsonObject, numberFromZero, positiveNumber, share, someText, someTexts, wholeNumber } from "./flags.js";
 import { type LoraFlags, loraOptions } from "./lora-flags.js";
+import { trainerOptions } from "./remote-flags.js";
 
 type Options = { readonly [name: string]: Json };
 
@@ -47,6 +48,11 @@ export interface TrainFlags extends ChatFlags, StopFlags, LoraFlags {
   readonly checkpointEvery?: number;
   readonly seed?: number;
   readonly logger?: readonly string[];
+  readonly engine?: string;
+  readonly baseUrl?: string;
+  readonly servedModel?: string;
+  readonly keyEnv?: string;
+  readonly requestDeadline?: number;
   readonly threads?: number;
   readonly workers?: number;
   readonly verifierWorkers?: number;
@@ -92,7 +98,7 @@ export function trainOptions(command: Command): Command {
     .addOption(new Option("--schedule <kind>", "how the rate goes on (default: constant)").choices(["constant", "linear", "cosine"]))
     .option("--temperature <number>", "of training's answers (default: 1)", positiveNumber("--temperature"))
     .option("--max-tokens <count>", "budget of a response (default: the task's)", wholeNumber("--max-tokens", 1));
-  return stopOption(chatOptions(command))
+  return trainerOptions(stopOption(chatOptions(command)), ["onnx", "table"])
     .option("--eval-every <steps>", "steps between evaluations on held-out problems (default: none)", wholeNumber("--eval-every", 0))
     .option("--eval-problems <count>", "problems of an evaluation (default: 200)", wholeNumber("--eval-problems", 1))
     .option("--checkpoint-every <steps>", "steps between checkpoints (default: 25)", wholeNumber("--checkpoint-every", 0))
@@ -192,6 +198,11 @@ function pairs(flags: TrainFlags): [string[], unknown][] {
     [["checkpoint", "every"], flags.checkpointEvery],
     [["seed"], flags.seed],
     [["loggers"], flags.logger],
+    [["engine", "name"], flags.engine],
+    [["engine", "base_url"], flags.baseUrl],
+    [["engine", "served_model"], flags.servedModel],
+    [["engine", "key_env"], flags.keyEnv],
+    [["engine", "deadline_s"], flags.requestDeadline],
     [["engine", "threads"], flags.threads],
     [["engine", "workers"], flags.workers],
     [["verifier_workers"], flags.verifierWorkers],

@@ -8,7 +8,14 @@ import { separate, type TrainOptions } from "../train/train.js";
 import type { TrainFlags } from "./train-flags.js";
 
 /** Flags that are not named like their options. */
-const named: { readonly [option: string]: string } = { "data.file": "data", "profile.file": "profile", "schedule.kind": "schedule", loggers: "logger" };
+const named: { readonly [option: string]: string } = {
+  "data.file": "data",
+  "profile.file": "profile",
+  "schedule.kind": "schedule",
+  loggers: "logger",
+  "engine.name": "engine",
+  "engine.deadline_s": "requestDeadline",
+};
 
 /** Finds the place of an option, such as `run.yaml, line 3, column 1, option lr` or `option --lr`. */
 export function placesOf(flags: TrainFlags, file: Written): (path: Path) => string {

@@ -28,6 +28,7 @@ Examples:
   $ touchstone train --model my-model --data train.jsonl --prompt-column question --verifier number --eval-share 0.1 --out runs/mine
   $ touchstone train --model HuggingFaceTB/SmolLM2-135M-Instruct --lora 16 --data train.jsonl --verifier number --out runs/lora
   $ touchstone train run.yaml --set method.options.clip_high=0.28 --dry-run
+  $ touchstone train --engine tinker --base-url http://127.0.0.1:8000 --model Qwen/Qwen3-8B --data train.jsonl --verifier math --out runs/remote
   $ touchstone train run.yaml --view
   $ touchstone train --resume runs/first`,
     )
@@ -92,7 +93,9 @@ async function follow(flags: TrainFlags, config: TrainOptions | undefined): Prom
   if (config && flags.dryRun) return showDryRun(config, flags.json === true);
   const watch = new Watch(flags.json === true);
   try {
-    const result = config ? await train({ ...config, ...watch.hooks }) : await resume(flags.resume as string, watch.hooks);
+    const result = config
+      ? await train({ ...config, ...watch.hooks })
+      : await resume(flags.resume as string, { ...watch.hooks, ...(flags.baseUrl !== undefined && { baseUrl: flags.baseUrl }) });
     watch.end();
     if (flags.json) print(JSON.stringify({ ...result, rewards: watch.rewards, messages: watch.messages }));
     else report(result, watch);
@@ -105,7 +108,7 @@ async function follow(flags: TrainFlags, config: TrainOptions | undefined): Prom
 
 /** A resumed run goes on as it began: its options are in its folder. */
 function refuseBeside(flags: TrainFlags): void {
-  const other = Object.keys(flags).find((name) => !["resume", "json", "view"].includes(name));
+  const other = Object.keys(flags).find((name) => !["resume", "json", "view", "baseUrl"].includes(name));
   if (other === undefined) return;
   const flag = `--${other.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
   throw new ConfigError({ place: `option ${flag}`, cause: "a resumed run keeps the options that it began with", mend: `leave it out beside --resume` });

@@ -241,6 +241,9 @@ export function checkStep(engine: EngineInfo, { update, maxNorm, groups }: StepR
   }
   if (maxNorm !== undefined) needCapability(engine, "optimizer.clip", place);
   if (groups !== undefined && groups.length > 0) needCapability(engine, "optimizer.groups", place);
+  if (update.rule === "adamw" && [update.beta1, update.beta2, update.epsilon, update.weightDecay].some((number) => number !== undefined)) {
+    needCapability(engine, "optimizer.moments", place);
+  }
   if (maxNorm !== undefined && !(maxNorm > 0)) refuse(place, `maxNorm is ${maxNorm}`, "give a number above 0, or leave it out for no clipping");
   for (const rule of groups ?? []) {
     atLeast0(`rateScale of ${rule.match}`, rule.rateScale);

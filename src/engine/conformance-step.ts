@@ -216,7 +216,7 @@ export const stepCases: readonly Case[] = [
   },
   {
     name: "optimizer state can be forgotten: the next step is a first one, and the weights keep their name",
-    needs: ["train", "optimizer.sgd", "optimizer.adamw", "save", "weights.tensors"],
+    needs: ["train", "optimizer.sgd", "optimizer.adamw", "optimizer.reset", "save", "weights.tensors"],
     run: (bench) =>
       inFolder(async (folder) => {
         for (const update of everyRule(bench)) {

@@ -45,6 +45,8 @@ export const capabilities = [
   "optimizer.muon",
   "optimizer.clip",
   "optimizer.groups",
+  "optimizer.moments",
+  "optimizer.reset",
   "roles",
   "snapshots",
   "weights.tensors",

@@ -44,6 +44,8 @@ const instead: { readonly [capability in Capability]?: string } = {
   "optimizer.muon": "use adamw",
   "optimizer.clip": "leave maxNorm out",
   "optimizer.groups": "leave groups out",
+  "optimizer.moments": "leave out all numbers but the rate",
+  "optimizer.reset": "let stages keep their optimizer, or begin another run from the last checkpoint",
   "weights.combine": "read the tensors, combine them and write the result",
   adapters: "train full weights, or a role of its own",
 };

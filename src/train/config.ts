@@ -120,10 +120,18 @@ const save = z.strictObject({
 });
 
 const engine = z.strictObject({
-  name: z.enum(["onnx", "table"]).default("onnx").describe("onnx: decoders; table: softmax tables and linear softmax."),
+  name: z
+    .enum(["onnx", "table", "tinker"])
+    .default("onnx")
+    .describe("onnx: decoders; table: softmax tables and linear softmax; tinker: an adapter on a server of the Tinker protocol (remote.md)."),
   threads: count.max(mostThreads).optional().describe("Threads of each engine process; absent: what suits the size of the policy."),
   workers: count.max(mostThreads).optional().describe("Engine processes; absent: what suits the size of the policy."),
   activations: z.enum(["keep", "recompute"]).optional().describe("Keep activations for the backward pass, or compute them again (less memory)."),
+  base_url: z.string().min(1).optional().describe("Of tinker: address of the server, such as http://127.0.0.1:8000."),
+  served_model: z.string().min(1).optional().describe("Of tinker: how the server calls the base that is trained; absent: its only one."),
+  key_env: z.string().min(1).optional().describe("Of tinker: environment variable with the server's key; absent: TINKER_API_KEY, where that is set."),
+  deadline_s: z.number().gt(0).optional().describe("Of tinker: seconds that an operation of the server may take; absent: 900."),
+  away_s: z.number().gt(0).optional().describe("Of tinker: seconds that a server which does not answer is waited for; absent: 900."),
 });
 
 export const trainConfig = z.strictObject({
@@ -173,7 +181,11 @@ export const trainConfig = z.strictObject({
   lr: z.number().min(0).default(1e-5).describe("Peak learning rate."),
   schedule: schedule.prefault({}),
   optimizer: optimizer.optional().describe("Absent: the method's, AdamW with 0.9, 0.95 and no decay by default."),
-  max_norm: z.number().gt(0).default(1).describe("Largest gradient norm; a longer gradient is scaled down to it."),
+  max_norm: z
+    .number()
+    .gt(0)
+    .optional()
+    .describe("Largest gradient norm; a longer gradient is scaled down to it. Absent: 1, or none where the engine cannot (tinker)."),
   temperature: temperature.describe("Temperature of training's answers, and of their log-probs."),
   max_tokens: count.optional().describe("Response budget in tokens; absent: the task's."),
   stop: z

@@ -18,15 +18,40 @@ import { isHidden } from "../engine/onnx/muon.js";
 import { defaultPackPlaces } from "../engine/onnx/pack.js";
 import { layoutOf, parameterCount, sizeOf } from "../engine/onnx/params.js";
 import { localForm, startOnnx } from "../engine/onnx/start.js";
+import { keyFrom } from "../engine/openai/settings.js";
 import { parseConfig } from "../engine/table/config.js";
 import { TableEngine } from "../engine/table/engine.js";
 import { readFolder } from "../engine/table/files.js";
+import { readLimits } from "../engine/tinker/folder.js";
+import { defaultRank } from "../engine/tinker/link.js";
+import { connectTinker } from "../engine/tinker/start.js";
 import type { TrainConfig } from "./config.js";
 import type { RolePlan } from "./roles.js";
-import type { LoraForm } from "./starts.js";
+import { isLoraForm, type LoraForm, type ServerLora } from "./starts.js";
 
 /** The engine's settings with nothing left open. */
 export type EngineForm = TrainConfig["engine"] & { readonly threads: number; readonly workers: number };
+
+/** Options of an engine that are not for all, by the engine that reads them. */
+const ofOne: { readonly [name: string]: readonly (keyof TrainConfig["engine"])[] } = {
+  onnx: ["activations"],
+  tinker: ["base_url", "served_model", "key_env", "deadline_s", "away_s"],
+};
+
+/** Throws ConfigError for options that the engine would not read, and without the address of a server. */
+function refuseOptionsOfOthers(engine: TrainConfig["engine"]): void {
+  for (const [name, keys] of Object.entries(ofOne)) {
+    const given = name === engine.name ? undefined : keys.find((key) => engine[key] !== undefined);
+    if (given === undefined) continue;
+    throw new ConfigError({ place: `engine.${given}`, cause: `it belongs to the engine ${name}, and this is ${engine.name}`, mend: "leave it out" });
+  }
+  if (engine.name === "tinker" && engine.base_url === undefined) {
+    throw new ConfigError({ place: "engine.base_url", cause: "it is missing", mend: "give the server's address, such as http://127.0.0.1:8000 (--base-url)" });
+  }
+}
+
+/** Whether the weights of an engine are on a server, which has its own base and trains adapters on it. */
+export const isElsewhere = ({ name }: Pick<TrainConfig["engine"], "name">): boolean => name === "tinker";
 
 /** Throws ConfigError where the policy is of the other engine's kind. */
 async function refuseOtherEngine(name: TrainConfig["engine"]["name"], folder: string): Promise<void> {
@@ -39,10 +64,14 @@ async function refuseOtherEngine(name: TrainConfig["engine"]["name"], folder: st
 
 /** Processes and threads: as set, else what suits the size of the policy. */
 export async function engineForm({ engine, model }: Pick<TrainConfig, "engine" | "model">): Promise<EngineForm> {
-  await refuseOtherEngine(engine.name, model);
-  if (engine.name === "table") {
-    if ((engine.workers ?? 1) > 1)
-      throw new ConfigError({ place: "engine.workers", cause: `it is ${engine.workers}, and the engine table runs in this process`, mend: "set it to 1" });
+  refuseOptionsOfOthers(engine);
+  if (!isElsewhere(engine)) await refuseOtherEngine(engine.name, model);
+  if (engine.name !== "onnx") {
+    const where = isElsewhere(engine) ? "runs on a server" : "runs in this process";
+    for (const key of ["workers", "threads"] as const) {
+      if ((engine[key] ?? 1) === 1 || (key === "threads" && engine.name === "table")) continue;
+      throw new ConfigError({ place: `engine.${key}`, cause: `it is ${engine[key]}, and the engine ${engine.name} ${where}`, mend: "set it to 1" });
+    }
     return { ...engine, threads: 1, workers: 1 };
   }
   const cores = availableParallelism();
@@ -54,7 +83,7 @@ export async function engineForm({ engine, model }: Pick<TrainConfig, "engine" |
 type Sized = Pick<TrainConfig, "model" | "group" | "problems" | "minibatches" | "optimizer" | "overlap"> & {
   readonly engine: EngineForm;
   readonly max_tokens: number;
-  readonly lora?: LoraForm;
+  readonly lora?: LoraForm | ServerLora;
 };
 
 type Others = readonly Pick<RolePlan, "trainable" | "shared" | "adapter">[];
@@ -74,7 +103,7 @@ export async function memoryOf(config: Sized, prompt: number, others: Others): P
   const adapters = others.reduce((sum, { trainable, adapter }) => sum + (adapter ? size(trainable) : 0), 0);
   const earlier = config.overlap > 0 ? config.overlap + 1 : 0; // Weights that batches in flight are drawn from.
   const plan = (held: number): MemoryPlan =>
-    lora ? { adapter: lora, copies: whole, adapterCopies: adapters + earlier + held } : { copies: whole + earlier + held };
+    isLoraForm(lora) ? { adapter: lora, copies: whole, adapterCopies: adapters + earlier + held } : { copies: whole + earlier + held };
   const slots = Math.max(length, Math.min(defaultPackPlaces, Math.ceil(rows / config.minibatches) * length));
   const sample = { kind: "sample", sequences: Math.min(256, rows), length } as const;
   const sequences = rowsThatFit(model, sample, plan(1 + moments), availableMemory() / engine.workers);
@@ -124,13 +153,34 @@ export async function refuseUnlessRoom(config: Sized, prompt: number, others: Ot
 /** What of a policy decides which prompts it can take, read from its folder before an engine is started. Throws ModelError for a folder that the engine would not load. */
 export async function limitsOf(name: TrainConfig["engine"]["name"], folder: string): Promise<Pick<ModelInfo, "vocabulary" | "maxTokens">> {
   if (name === "table") return parseConfig((await readFolder(folder)).config, folder);
+  if (name === "tinker") return readLimits(folder);
   const { vocabulary, maxPositions } = await inspectFolder(folder);
   return { vocabulary, maxTokens: maxPositions };
 }
 
-/** Starts the engine in its form. */
-export async function startEngine({ engine }: { readonly engine: EngineForm }): Promise<Engine> {
+/** What of a run decides how its engine is started. */
+export interface Starting {
+  readonly engine: EngineForm;
+  readonly seed: number;
+  readonly lora?: { readonly rank?: number | undefined } | undefined;
+}
+
+/** Starts the engine in its form. `onNotice`: told in a sentence what a server is waited for. */
+export async function startEngine({ engine, seed, lora }: Starting, onNotice: (text: string) => void = () => undefined): Promise<Engine> {
   const { name, threads, workers, activations } = engine;
   if (name === "table") return new TableEngine();
+  if (name === "tinker") return connectTinker({ ...serverOptions(engine), rank: lora?.rank ?? defaultRank, seed, onNotice });
   return startOnnx({ engine: { threads, ...(activations ? { activations } : {}) }, workers });
+}
+
+/** How a server is reached. Throws ConfigError for a key that is not there. */
+export function serverOptions(engine: Pick<TrainConfig["engine"], "base_url" | "served_model" | "key_env" | "deadline_s" | "away_s">) {
+  const { base_url: baseUrl = "", served_model: baseModel, key_env, deadline_s, away_s } = engine;
+  const key = keyFrom(key_env, "engine.key_env") ?? process.env.TINKER_API_KEY?.trim();
+  return {
+    baseUrl,
+    ...(key && { key }),
+    ...(baseModel !== undefined && { baseModel }),
+    limits: { ...(deadline_s !== undefined && { deadlineMs: 1000 * deadline_s }), ...(away_s !== undefined && { awayMs: 1000 * away_s }) },
+  };
 }

@@ -20,6 +20,8 @@ export interface FoundModel extends NamedModel {
 }
 
 export interface FindOptions extends Pick<FetchOptions, "onProgress"> {
+  /** Its weights are on a server: configuration and tokenizer are enough, and a checkpoint is taken as it is. */
+  readonly elsewhere?: boolean;
   /** Base of the adapter, in place of the one that it names. */
   readonly base?: string | undefined;
   /** How the model is called where it was named. */
@@ -30,8 +32,12 @@ export interface FindOptions extends Pick<FetchOptions, "onProgress"> {
 
 /** Finds a model and the base of an adapter. Throws ModelError for what is not there, ConfigError for a base that nothing needs. */
 export async function findModel(text: string, options: FindOptions = {}): Promise<FoundModel> {
-  const { base, what = "model", baseOption = "--base", ...fetch } = options;
-  const named = namedModel(await localModel(text, fetch), what);
+  const { base, what = "model", baseOption = "--base", elsewhere = false, ...fetch } = options;
+  const named = namedModel(await localModel(text, { ...fetch, ...(elsewhere && { weights: false }) }), what);
+  if (elsewhere) {
+    if (base === undefined) return named;
+    throw new ConfigError({ place: `option ${baseOption}`, cause: "the base is the server's", mend: "leave it out" });
+  }
   if (!(await isAdapterFolder(named.folder))) {
     if (base === undefined) return named;
     throw new ConfigError({ place: `option ${baseOption}`, cause: `${text} is a whole model and no adapter`, mend: "leave it out" });

@@ -37,6 +37,8 @@ export interface FetchOptions {
   readonly token?: string;
   /** Default: `hub` in the cache folder. */
   readonly cache?: string;
+  /** Whether its weights are wanted too, and not its configuration and tokenizer alone. Default true. */
+  readonly weights?: boolean;
   /** What is awaited, with how far it is. */
   readonly onProgress?: (text: string) => void;
 }
@@ -61,10 +63,11 @@ export async function fetchModel(id: HubId, options: FetchOptions = {}): Promise
     throw refused(place, id, error, endpoint);
   }
   const into = join(folder, commit);
-  if (!isWhole(into, id)) {
+  const kind = options.weights === false ? noWeights : mark(id);
+  if (!isThere(into, kind) && !isThere(into, mark(id))) {
     try {
       const files = await filesOf(id, commit, access, place);
-      await fetchAll(files, { id, commit, into, access, place, onProgress });
+      await fetchAll(kind === noWeights ? files.filter(({ path }) => !weights.test(path)) : files, { id, commit, kind, into, access, place, onProgress });
     } catch (error) {
       throw error instanceof ModelError ? error : refused(place, id, error, endpoint);
     }
@@ -76,7 +79,8 @@ export async function fetchModel(id: HubId, options: FetchOptions = {}): Promise
 const target = (folder: string, { file }: HubId): string => (file === undefined ? folder : join(folder, file));
 /** Written when all files of a kind are there. */
 const mark = ({ file }: HubId): string => (file === undefined ? ".whole" : `.whole-${encodeURIComponent(file)}`);
-const isWhole = (folder: string, id: HubId): boolean => existsSync(join(folder, mark(id)));
+const noWeights = ".whole-but-weights";
+const isThere = (folder: string, kind: string): boolean => existsSync(join(folder, kind));
 
 type Access = { readonly hubUrl?: string; readonly accessToken?: string };
 
@@ -102,13 +106,15 @@ async function filesOf({ name, file }: HubId, revision: string, access: Access, 
 interface Fetching {
   readonly id: HubId;
   readonly commit: string;
+  /** Name of the mark that all of it is there. */
+  readonly kind: string;
   readonly into: string;
   readonly access: Access;
   readonly place: string;
   readonly onProgress: (text: string) => void;
 }
 
-async function fetchAll(files: readonly ListFileEntry[], { id, commit, into, access, place, onProgress }: Fetching): Promise<void> {
+async function fetchAll(files: readonly ListFileEntry[], { id, commit, kind, into, access, place, onProgress }: Fetching): Promise<void> {
   const total = files.reduce((sum, { size }) => sum + size, 0);
   let before = 0;
   await mkdir(into, { recursive: true });
@@ -128,7 +134,7 @@ async function fetchAll(files: readonly ListFileEntry[], { id, commit, into, acc
     }
     before += size;
   }
-  await writeFile(join(into, mark(id)), "");
+  await writeFile(join(into, kind), "");
 }
 
 const megabytes = (bytes: number): string => `${(bytes / 1e6).toFixed(1)} MB`;

@@ -24,7 +24,7 @@ import { refuseUnlessTotal } from "../verify/probe.js";
 import type { Composition } from "./ahead.js";
 import { type Part, parseTrainConfig, partOf, type TrainConfig, type TrainConfigInput } from "./config.js";
 import { type Contexts, renderContexts } from "./contexts.js";
-import { type EngineForm, engineForm, limitsOf, refuseUnlessRoom, startEngine } from "./engines.js";
+import { type EngineForm, engineForm, isElsewhere, limitsOf, refuseUnlessRoom, startEngine } from "./engines.js";
 import { withEpisodes } from "./episodes.js";
 import { type FoundModel, findModel, withTemplateOf } from "./find-model.js";
 import { type Inputs, loadInputs } from "./inputs.js";
@@ -34,8 +34,8 @@ import { tokenizerOf } from "./model-files.js";
 import { problemSource } from "./problem-source.js";
 import type { OnProgress } from "./progress.js";
 import { hashesOf, loadRoles, planRoles, type RolesPlan, rateOf, rolesFrom } from "./roles.js";
-import { optimizerMethod, type RuleOf, ruleOf, scheduleOf } from "./rules.js";
-import { adapterSource, type LoraForm, loraOf, policyRequest, type Start } from "./starts.js";
+import { normLimit, optimizerMethod, type RuleOf, refuseUnlessAble, ruleOf, scheduleOf } from "./rules.js";
+import { adapterSource, isLoraForm, type LoraForm, loraOf, policyRequest, type ServerLora, type Start } from "./starts.js";
 
 /** What a program hands over as objects, beside the configuration. */
 export interface Given {
@@ -47,7 +47,7 @@ export interface Given {
 
 /** The part that needs neither engine nor policy. */
 export interface Plan {
-  readonly config: Inputs["config"] & { readonly engine: EngineForm; readonly lora?: LoraForm };
+  readonly config: Omit<Inputs["config"], "lora"> & { readonly engine: EngineForm; readonly lora?: LoraForm | ServerLora };
   /** What the policy is read from: what the configuration names, or a checkpoint. */
   readonly start: Start;
   /** What the configuration says of the chat template. */
@@ -97,15 +97,16 @@ const drawingAhead: Method = { name: "overlap", needs: [{ for: "drawing batches 
 /** Reads a configuration and loads what it names. Throws before anything is started. */
 export async function plan(input: TrainConfigInput, given: Given, place = "train", from?: From, onProgress?: OnProgress): Promise<Plan> {
   const named = await absolute(parseTrainConfig(input, place));
-  const find = { onProgress: (what: string) => onProgress?.({ kind: "await", what }) };
+  const elsewhere = isElsewhere(named.engine);
+  const find = { elsewhere, onProgress: (what: string) => onProgress?.({ kind: "await", what }) };
   // A run records the folders of the weights, so that it stays the same when the run that was named goes on; a resume reads those.
   const policy: FoundModel = from ? { folder: named.model } : await findModel(named.model, { ...find, base: named.base, baseOption: "base" });
   const chat = withTemplateOf(
     policy,
     readChatOptions(named, (option) => option),
   );
-  const lora = from ? (named.lora as LoraForm | undefined) : await loraOf(named, policy);
-  refuseUnsavable(named.save, lora);
+  const lora = from && !elsewhere ? (named.lora as LoraForm | undefined) : await loraOf(named, policy);
+  refuseUnsavable(named.save, lora !== undefined, elsewhere);
   const roleModels = new Map<string, FoundModel>();
   const roleFolders = await withRoleFolders(named.roles, async (model, role) => {
     // Of a run that goes on, a role that changes is in the checkpoint, and what it began with may be gone.
@@ -134,7 +135,7 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
   const asked = planRoles(inputs.config, composed, lora, roleModels);
   const roles = from ? rolesFrom(asked, from.roles) : asked;
   const { lora: ___, ...configured } = inputs.config;
-  const config = { ...configured, ...written, engine, ...(lora && { lora }) };
+  const config = { ...configured, ...written, engine, ...(lora ? { lora } : elsewhere && named.lora && { lora: { ...named.lora } }) };
   const answers = config.group * config.problems;
   if (config.minibatches > answers) {
     const cause = `it is ${config.minibatches}, and a batch of ${config.problems} problems with ${config.group} answers has ${answers}`;
@@ -171,8 +172,10 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
     const judges = await pool(inputs);
     const evaluationJudges = inputs.evaluation && (inputs.evaluation.verifier === inputs.verifier ? judges : await pool(inputs.evaluation));
     onProgress({ kind: "await", what: "the engine" });
-    const engine = given.engine ?? (await startEngine(config));
+    const engine = given.engine ?? (await startEngine(config, (text) => onProgress({ kind: "message", text })));
     if (given.engine === undefined) closing.push(() => engine.close());
+    const max_norm = normLimit(engine.info, config.max_norm, "max_norm");
+    refuseUnlessAble(engine.info, config);
     onProgress({ kind: "await", what: "the policy" });
     if (start.adapter && !engine.info.has.has("adapters")) {
       throw new ConfigError({
@@ -197,7 +200,9 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
       ...(roles.others.length > 0 ? { roles: await hashesOf(roles) } : {}),
     };
     const settings = settingsOf(config, tokenizer.eosIds);
-    const parts = { engine, model, tokenizer, contexts, problems, settings, loaded, differences, rules, fingerprint };
+    const { max_norm: _, ...limited } = config;
+    const decided = { ...limited, ...(max_norm !== undefined && { max_norm }) };
+    const parts = { config: decided, engine, model, tokenizer, contexts, problems, settings, loaded, differences, rules, fingerprint };
     return { ...planned, ...parts, judges, evaluationJudges, environment, close };
   } catch (error) {
     await close();
@@ -207,17 +212,19 @@ export async function prepare(planned: Plan, given: Given, onProgress: OnProgres
 
 /** What the policy is read from: as the run begins, or as the folder of a checkpoint has it. */
 export function startFrom(
-  { config: { model, lora, seed } }: { readonly config: Pick<TrainConfig, "model" | "seed"> & { readonly lora?: LoraForm } },
+  { config: { model, lora, seed } }: { readonly config: Pick<TrainConfig, "model" | "seed"> & { readonly lora?: LoraForm | ServerLora } },
   saved?: string,
 ): Start {
-  if (lora === undefined) return { folder: saved ?? model };
+  if (!isLoraForm(lora)) return { folder: saved ?? model };
   return { folder: model, adapter: adapterSource(saved === undefined ? lora : { ...lora, from: saved }, seed) };
 }
 
 /** Refuses forms of the final policy that there are not. */
-function refuseUnsavable(save: TrainConfig["save"], lora: LoraForm | undefined): void {
+function refuseUnsavable(save: TrainConfig["save"], adapter: boolean, elsewhere: boolean): void {
+  if (elsewhere && save !== undefined && save.form !== "adapter")
+    throw new ConfigError({ place: "save.form", cause: "it is merged, and the base's weights are on the server", mend: "set it to adapter" });
   if (save?.form !== "adapter") return;
-  if (lora === undefined) throw new ConfigError({ place: "save.form", cause: "it is adapter, and this run has none", mend: "leave it out, or set lora" });
+  if (!adapter && !elsewhere) throw new ConfigError({ place: "save.form", cause: "it is adapter, and this run has none", mend: "leave it out, or set lora" });
   if (save.dtype !== "f32")
     throw new ConfigError({ place: "save.dtype", cause: "it is bf16, and adapters are always f32", mend: "leave it out, or set save.form to merged" });
 }

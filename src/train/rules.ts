@@ -4,10 +4,11 @@ import { CapabilityError, ConfigError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import { parseOptions } from "../core/options.js";
 import type { EngineInfo, ParameterSet, UpdateRule } from "../engine/contract.js";
+import { needCapability } from "../engine/refuse.js";
 import { rateAt, type Schedule } from "../engine/schedule.js";
 import type { Method, ModuleRef } from "../methods/contract.js";
 import type { Resolved } from "../methods/resolve.js";
-import { type TrainConfig, updatesOf } from "./config.js";
+import { type TrainConfig, truncationOf, updatesOf } from "./config.js";
 
 const adamw = z.strictObject({
   beta1: z.number().default(0.9),
@@ -31,6 +32,26 @@ export function optimizerMethod(config: TrainConfig): Method | undefined {
   return { name: "options", slots: { optimizer: { sets: { module: rule, options: { ...options, weight_decay } }, about: `${rule}, as set` } } };
 }
 
+/** The norm that a gradient is scaled down to: what was asked for, 1, or none where the engine cannot. Throws CapabilityError where it was asked to and cannot. */
+export function normLimit(engine: EngineInfo, asked: number | undefined, place: string): number | undefined {
+  if (engine.has.has("optimizer.clip")) return asked ?? 1;
+  if (asked !== undefined) needCapability(engine, "optimizer.clip", place);
+  return undefined;
+}
+
+/** Throws CapabilityError for what a run asks of an engine that would do otherwise, before anything is done. */
+export function refuseUnlessAble(engine: EngineInfo, config: Pick<TrainConfig, "temperature" | "optimizer" | "stages" | "eval">): void {
+  const { temperature, optimizer, stages = [] } = config;
+  if (temperature !== 1) {
+    for (const capability of ["sample.temperature", "score.temperature"] as const) needCapability(engine, capability, `temperature ${temperature}`);
+  }
+  if (optimizer?.rule === "adamw") needCapability(engine, "optimizer.moments", "optimizer");
+  if (stages.some((stage) => stage.optimizer === "reset")) needCapability(engine, "optimizer.reset", "stages, optimizer reset");
+  if (config.eval.every === 0) return;
+  if (config.eval.greedy) needCapability(engine, "sample.greedy", "eval.greedy");
+  if (truncationOf(config.eval) !== undefined) needCapability(engine, "sample.truncation", "eval");
+}
+
 /** The rule of an update, counted from 1, for a parameter set. */
 export type RuleOf = (update: number, set: ParameterSet) => UpdateRule;
 
@@ -43,7 +64,9 @@ export function ruleOf(method: Resolved, engine: EngineInfo, config: TrainConfig
   const place = `optimizer of ${from}`;
   if (value.module === "adamw" && engine.has.has("optimizer.adamw")) {
     const { beta1, beta2, epsilon, weight_decay } = parseOptions(adamw, value.options, place);
-    return (n, set) => ({ rule: "adamw", rate: rate(n, set), beta1, beta2, epsilon, weightDecay: weight_decay });
+    // An engine that goes by numbers of its own takes the rate alone; what the user wrote was refused before.
+    const numbers = engine.has.has("optimizer.moments") ? { beta1, beta2, epsilon, weightDecay: weight_decay } : {};
+    return (n, set) => ({ rule: "adamw", rate: rate(n, set), ...numbers });
   }
   if (value.module === "sgd" && engine.has.has("optimizer.sgd")) {
     const { momentum, weight_decay } = parseOptions(sgd, value.options, place);

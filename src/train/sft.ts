@@ -7,6 +7,7 @@ import { plainContext } from "../core/problem.js";
 import { randomKey, Stream } from "../core/random.js";
 import type { Engine, ParameterRule, Sequence, UpdateRule } from "../engine/contract.js";
 import { rateAt, type Schedule } from "../engine/schedule.js";
+import { normLimit } from "./rules.js";
 
 /** A prompt and the response to be learnt, as token ids. */
 export interface Example {
@@ -25,7 +26,7 @@ export interface SftOptions {
   readonly role?: string;
   readonly update?: Omit<Extract<UpdateRule, { rule: "adamw" }>, "rule" | "rate">;
   readonly groups?: readonly ParameterRule[];
-  /** Gradient clipping by global norm; default 1. */
+  /** Gradient clipping by global norm; default 1, or none where the engine cannot. */
   readonly maxNorm?: number;
   /** Finishes the step in hand, and ends with the steps so far. */
   readonly signal?: AbortSignal;
@@ -63,7 +64,9 @@ export function epochs(examples: readonly Example[], batchSize: number, seed: nu
 
 /** Trains a role on examples; returns the reports of the steps that were made. Throws a DivergenceError when loss or gradient is not finite. */
 export async function sft(engine: Engine, options: SftOptions): Promise<SftStep[]> {
-  const { role = "policy", steps, schedule, update = { beta1: 0.9, beta2: 0.95, weightDecay: 0 }, maxNorm = 1, groups } = options;
+  const { role = "policy", steps, schedule, groups } = options;
+  const { update = engine.info.has.has("optimizer.moments") ? { beta1: 0.9, beta2: 0.95, weightDecay: 0 } : {} } = options;
+  const maxNorm = normLimit(engine.info, options.maxNorm, "maxNorm");
   const set = `role:${role}` as const;
   const reports: SftStep[] = [];
   for (let step = 0; step < steps && !options.signal?.aborted; step++) {
@@ -91,7 +94,12 @@ export async function sft(engine: Engine, options: SftOptions): Promise<SftStep[
       set,
     );
     const rate = rateAt(schedule, step + 1);
-    const result = await engine.step({ set, update: { rule: "adamw", rate, ...update }, maxNorm, ...(groups ? { groups } : {}) });
+    const result = await engine.step({
+      set,
+      update: { rule: "adamw", rate, ...update },
+      ...(maxNorm !== undefined && { maxNorm }),
+      ...(groups ? { groups } : {}),
+    });
     if (result.skipped) {
       const { parameter } = result.skipped;
       throw new DivergenceError({

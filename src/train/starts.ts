@@ -9,6 +9,7 @@ import { checkAdapter, linearTargets, peftName } from "../engine/onnx/adapter.js
 import { loadConfig } from "../engine/onnx/folder.js";
 import { folderIdentity, inspectAdapter } from "../engine/onnx/peft.js";
 import type { TrainConfig } from "./config.js";
+import { isElsewhere } from "./engines.js";
 import type { FoundModel } from "./find-model.js";
 
 /** A folder of weights, and the adapter that learns in their place where there is one. */
@@ -23,6 +24,14 @@ export interface LoraForm extends AdapterOptions {
   readonly from?: string;
 }
 
+/** Of an adapter on a server, which decides all else. */
+export interface ServerLora {
+  readonly rank?: number | undefined;
+}
+
+/** Whether an adapter lies on weights that are here. */
+export const isLoraForm = (lora: LoraForm | ServerLora | undefined): lora is LoraForm => lora !== undefined && "targets" in lora;
+
 const defaults = { rank: 16, targets: "all-linear" } as const;
 
 /**
@@ -35,6 +44,15 @@ export async function loraOf(
 ): Promise<LoraForm | undefined> {
   const from = adapter ?? lora?.from;
   if (lora === undefined && from === undefined) return undefined;
+  if (isElsewhere(engine)) {
+    const other = adapter !== undefined || lora?.from !== undefined ? "from" : (["alpha", "targets"] as const).find((name) => lora?.[name] !== undefined);
+    if (other === undefined) return undefined;
+    throw new ConfigError({
+      place: `lora.${other}`,
+      cause: `adapters of the engine ${engine.name} are the server's, which takes their rank alone`,
+      mend: other === "from" ? "give a checkpoint of a run on a server as the model" : "leave it out",
+    });
+  }
   if (engine.name !== "onnx") throw new ConfigError({ place: "lora", cause: `the engine ${engine.name} has no adapters`, mend: "leave it out" });
   if (from === undefined) {
     const { rank = defaults.rank, alpha = 2 * rank, targets = defaults.targets } = lora ?? {};

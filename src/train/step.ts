@@ -67,7 +67,7 @@ export async function runStep(parts: StepParts, step: number, state: Readonly<Ru
     epochs: config.epochs,
     ...(config.microbatch === undefined ? {} : { microbatch: config.microbatch }),
     temperature: config.temperature,
-    maxNorm: config.max_norm,
+    ...(config.max_norm === undefined ? {} : { maxNorm: config.max_norm }),
     gapLimit: config.limits.gap,
     gap: drawn && drawn.lag > 0 ? drawn.gap : await gapBeside(collected.batch.groups, lab),
     rule: parts.rule,

@@ -65,6 +65,12 @@ export interface TrainOptions extends Omit<TrainConfigInput, "task" | "engine" |
   readonly loggers?: readonly (string | Logger)[];
 }
 
+/** What may be other than as the run began. */
+export interface ResumeOptions extends TrainHooks, Pick<TrainOptions, "task" | "engine" | "loggers"> {
+  /** Where the server of the run is now. */
+  readonly baseUrl?: string;
+}
+
 export interface TrainResult {
   readonly reason: EndReason;
   /** One sentence: how it ended and, where it stopped by itself, why. */
@@ -97,10 +103,12 @@ export async function train(options: TrainOptions): Promise<TrainResult> {
 }
 
 /** Goes on with a run from its last whole checkpoint. Byte-exact on the same machine and versions; says so where it is not. */
-export async function resume(folder: string, options: TrainHooks & Pick<TrainOptions, "task" | "engine" | "loggers"> = {}): Promise<TrainResult> {
+export async function resume(folder: string, { baseUrl, ...options }: ResumeOptions = {}): Promise<TrainResult> {
   if (typeof folder !== "string") throw notGiven("resume", folder, "the folder of a run", 'the folder, such as resume("runs/first")');
   const { run: begun, checkpoint } = RunStore.find(folder);
-  const { given, hooks, input, check } = separate({ ...(begun.config as unknown as TrainOptions), ...withoutUndefined(options), out: folder });
+  const config = begun.config as unknown as TrainOptions;
+  const moved = baseUrl === undefined ? {} : { engine: { ...(config.engine as TrainConfigInput["engine"]), base_url: baseUrl } };
+  const { given, hooks, input, check } = separate({ ...config, ...moved, ...withoutUndefined(options), out: folder });
   const planned = await plan(input, given, `${folder}/run.json`, checkpoint && checkpointPaths(checkpoint.folder), hooks.onProgress);
   refuseUnlessSame(folder, begun, planned.inputs);
   const result = await run(planned, given, hooks, { step: checkpoint?.step });
@@ -135,6 +143,8 @@ async function run(planned: Plan, given: Given, hooks: Hooks, again: { readonly 
     if (again?.step !== undefined) await refuseOtherVerdicts(prepared.config.out, again.step, { judges: prepared.judges, verifier: prepared.inputs.verifier });
     const opened = openStore(prepared, again !== undefined);
     store = opened.store;
+    const { has, lacks, name } = prepared.engine.info;
+    if (again !== undefined && !has.has("exact")) tell(`This resume repeats a run within rounding, not byte by byte: of the engine ${name}, ${lacks.exact}.`);
     for (const text of [...opened.messages, ...prepared.inputs.notes, ...prepared.stages.flatMap(whoseAnswers)]) onProgress({ kind: "message", text });
     const ledger = new Ledger();
     let state: RunState = freshState();
@@ -343,7 +353,11 @@ export function separate(options: TrainOptions): {
     ...(written === undefined ? {} : { method: written }),
     ...(named === undefined ? {} : { loggers: named }),
     ...(own ? { task: { name: own.name, options: own.options } } : made === undefined ? {} : { task: made as TrainConfigInput["task"] }),
-    ...(instance ? { engine: { name: instance.info.name === "table" ? "table" : "onnx" } } : engine === undefined ? {} : { engine }),
+    ...(instance
+      ? { engine: { name: instance.info.name === "table" || instance.info.name === "tinker" ? instance.info.name : "onnx" } }
+      : engine === undefined
+        ? {}
+        : { engine }),
   } as TrainConfigInput;
   return {
     input,

@@ -18,7 +18,8 @@ export interface UpdateOptions {
   readonly epochs: number;
   readonly microbatch?: number;
   readonly temperature: number;
-  readonly maxNorm: number;
+  /** Absent: gradients are not clipped. */
+  readonly maxNorm?: number;
   /** Largest mean |difference of log-prob| between sampler and trainer. */
   readonly gapLimit: number;
   /** What is known of it before; the first minibatch adds to it. */
@@ -192,12 +193,12 @@ async function stepAll(
   engine: Engine,
   sets: ReadonlySet<ParameterSet>,
   rule: (set: ParameterSet) => UpdateRule,
-  maxNorm: number,
+  maxNorm: number | undefined,
 ): Promise<StepResult | undefined> {
   let result: StepResult | undefined;
   for (const set of sets) {
     if (set === "inputs") continue;
-    const request: StepRequest = { set, update: rule(set), maxNorm };
+    const request: StepRequest = { set, update: rule(set), ...(maxNorm !== undefined && { maxNorm }) };
     const done = await engine.step(request);
     if (done.skipped) {
       throw new DivergenceError({

@@ -24,6 +24,8 @@ export interface StubOptions {
   /** Models at one time. Default 5. */
   readonly slots?: number;
   readonly models?: readonly string[];
+  /** Of a step it takes the rate alone, as a server whose optimizer is set when it starts. */
+  readonly ownNumbers?: boolean;
 }
 
 interface Held {
@@ -195,7 +197,7 @@ export class TinkerStub {
       case "optim_step":
         return this.once(body, raw.toString("latin1"), () => {
           const adam = body.adam_params as { [name: string]: number };
-          const norm = this.held(body).model.step(adam);
+          const norm = this.held(body).model.step(this.options.ownNumbers ? { learning_rate: adam.learning_rate as number } : adam);
           this.applied.set(String(body.model_id), [...(this.applied.get(String(body.model_id)) ?? []), adam.learning_rate as number]);
           return json({ metrics: { "skyrl.ai/grad_norm": Number.isFinite(norm) ? norm : null } });
         });

@@ -26,6 +26,8 @@ export const has: readonly Capability[] = [
   "optimizer.adamw",
   "optimizer.clip",
   "optimizer.groups",
+  "optimizer.moments",
+  "optimizer.reset",
   "optimizer.muon",
   "roles",
   "snapshots",

@@ -33,6 +33,8 @@ export const lacksOfAll = {
   "optimizer.muon": noTraining,
   "optimizer.clip": noTraining,
   "optimizer.groups": noTraining,
+  "optimizer.moments": noTraining,
+  "optimizer.reset": noTraining,
   roles: "every role is the model that was named",
   snapshots: noWeights,
   "weights.tensors": noWeights,

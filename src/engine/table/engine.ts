@@ -56,6 +56,8 @@ const has: readonly Capability[] = [
   "optimizer.adamw",
   "optimizer.clip",
   "optimizer.groups",
+  "optimizer.moments",
+  "optimizer.reset",
   "roles",
   "snapshots",
   "weights.tensors",

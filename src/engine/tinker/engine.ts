@@ -178,7 +178,7 @@ export class TinkerEngine implements Engine {
     if (!waiting.every(({ dLogp }) => dLogp.every((x) => Number.isFinite(Math.fround(x))))) return skipped();
     const acting = waiting.filter(({ dLogp }) => dLogp.some((x) => x !== 0));
     const sent = acting.length > 0 ? acting : waiting.slice(0, 1);
-    const { reduction } = this.link.traits;
+    const { reduction } = this.link;
     const data = sent.map(({ sequence, logp, dLogp }) => trainDatum(sequence, { logprobs: logp, coefficients: dLogp.map((x) => -x) }, reduction, sent.length));
     const outcome = await this.working(() => role.trainee.step([{ loss: "importance_sampling", data }], adamOf(request)));
     if (outcome === "not finite") return skipped();

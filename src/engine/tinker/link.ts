@@ -1,10 +1,10 @@
 /** The start of an engine on a server: connection, session, what the server does, and the base that it trains. */
 import type { EngineInfo } from "../contract.js";
-import { has, lacks } from "./abilities.js";
+import { abilitiesOf } from "./abilities.js";
 import { Connection, defaultLimits, type Limits } from "./connection.js";
 import { faultOf } from "./faults.js";
 import { ServerModel, type ServerTraits } from "./model.js";
-import { baseOf, dialectOf, modelsOf, type Traits, traitsOf } from "./probe.js";
+import { baseOf, dialectOf, modelsOf, type TrainTraits, traitsOf } from "./probe.js";
 import type { Server } from "./roles.js";
 import { Session } from "./session.js";
 import { type Maker, type State, Trainee } from "./trainee.js";
@@ -16,7 +16,7 @@ export interface TinkerOptions {
   readonly key?: string;
   /** The server's name of the model to be trained; absent: its only one. */
   readonly baseModel?: string;
-  /** Of the adapters. Default 8. */
+  /** Of the adapters. Default 16. */
   readonly rank?: number;
   /** Of the adapters' first numbers. Default 0. */
   readonly seed?: number;
@@ -24,11 +24,13 @@ export interface TinkerOptions {
   readonly heartbeatMs?: number;
   /** Steps between checkpoints of the client's own, from which lost models are made again. Default 10. */
   readonly saveEvery?: number;
+  /** Whether anything is to be trained. Without, the server is not asked how it trains, which takes a model and seconds. Default true. */
+  readonly trains?: boolean;
   /** Told in a sentence what is waited for, or was made again. */
   readonly onNotice?: (text: string) => void;
 }
 
-export const defaultRank = 8;
+export const defaultRank = 16;
 
 export class ServerLink implements Server {
   readonly info: EngineInfo;
@@ -37,20 +39,19 @@ export class ServerLink implements Server {
   private constructor(
     readonly connection: Connection,
     private readonly session: Session,
-    readonly traits: Traits,
+    server: ServerTraits,
+    private readonly trains: TrainTraits | undefined,
     readonly baseModel: string,
     private readonly options: TinkerOptions,
   ) {
-    const { dialect, reduction, deduplicates } = traits;
     this.info = {
       name: "tinker",
-      has: new Set(has),
-      lacks,
-      fingerprint: { server: { dialect, reduction, deduplicates }, base: baseModel, rank: this.rank },
+      ...abilitiesOf(trains),
+      fingerprint: { server: { ...server, ...trains }, base: baseModel, rank: this.rank },
     };
     const { onNotice = () => undefined } = options;
     this.maker = {
-      create: async () => this.create(traits),
+      create: async () => this.create(server),
       holds: (model, held) => session.holds(model, held),
       notice: onNotice,
     };
@@ -66,7 +67,10 @@ export class ServerLink implements Server {
       const dialect = await dialectOf(connection);
       session = new Session(connection, options);
       const opened = session;
-      const make = async (traits: ServerTraits): Promise<ServerModel> => {
+      if (options.trains === false) return new ServerLink(connection, session, { dialect, deduplicates: false }, undefined, base, options);
+      const make = async (): Promise<ServerModel> => {
+        // Nothing of what is asked here matters if it is applied twice.
+        const traits = { dialect, deduplicates: true };
         const model = await ServerModel.create(connection, traits, await opened.current(), { base, rank: options.rank ?? defaultRank, seed: 0 });
         opened.holds(model.id, true);
         return model;
@@ -75,8 +79,8 @@ export class ServerLink implements Server {
         await model.unload(30_000).catch(() => undefined);
         opened.holds(model.id, false);
       };
-      const traits = await traitsOf(connection, dialect, make, release);
-      return new ServerLink(connection, session, traits, base, options);
+      const { deduplicates, ...trains } = await traitsOf(connection, { make, release });
+      return new ServerLink(connection, session, { dialect, deduplicates }, trains, base, options);
     } catch (error) {
       await session?.close();
       connection.close();
@@ -86,6 +90,11 @@ export class ServerLink implements Server {
 
   get place(): string {
     return this.connection.place;
+  }
+
+  /** Of an engine that trains: whatever trains was refused before where it was opened without. */
+  get reduction(): TrainTraits["reduction"] {
+    return (this.trains as TrainTraits).reduction;
   }
 
   get rank(): number {

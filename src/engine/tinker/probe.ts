@@ -7,9 +7,13 @@ import { LostAnswer } from "./http.js";
 import { type Adam, post, readObject, type ServerModel, type ServerTraits } from "./model.js";
 import type { Datum, Dialect } from "./wire.js";
 
-/** What the engine needs to know of a server. */
-export interface Traits extends ServerTraits {
+/** What the engine needs to know of a server that trains. */
+export interface TrainTraits {
   readonly reduction: Reduction;
+  /** A step goes by the betas, epsilon and decay that are sent. */
+  readonly moments: boolean;
+  /** A checkpoint can be loaded without its optimizer. */
+  readonly resets: boolean;
 }
 
 /** Names of the models that a server trains. */
@@ -24,7 +28,7 @@ export async function modelsOf(connection: Connection): Promise<string[]> {
 export function baseOf(models: readonly string[], named: string | undefined, place: string): string {
   const list = models.join(", ") || "none";
   const refuse = (cause: string, mend: string): never => {
-    throw new ConfigError({ place: "engine.base_model", cause, mend });
+    throw new ConfigError({ place: "engine.served_model", cause, mend });
   };
   if (named !== undefined) return models.includes(named) ? named : refuse(`the ${place} trains ${list}, and not ${named}`, "name one of these");
   if (models.length === 1) return models[0] as string;
@@ -92,16 +96,48 @@ export async function deduplicatesOf(connection: Connection, model: string): Pro
   return ids[0] === ids[1];
 }
 
-/** All of it, on a model of its own that is given back. Throws CapabilityError for a server whose gradients nobody understands. */
-export async function traitsOf(
-  connection: Connection,
-  dialect: Dialect,
-  make: (traits: ServerTraits) => Promise<ServerModel>,
-  release: (model: ServerModel) => Promise<void>,
-): Promise<Traits> {
-  // Nothing of what is asked here matters if it is applied twice.
-  const model = await make({ dialect, deduplicates: true });
-  try {
+/** Whether steps go by all numbers that are sent, and whether a model that was loaded without its optimizer has a new one; `model` is loaded so, from one with moments. */
+export async function optimizerOf(model: ServerModel): Promise<Pick<TrainTraits, "moments" | "resets">> {
+  let before = await logpOf(model);
+  /** Whether a step moves the weights: with the gradient of the probe's sequence, or with none. */
+  const moves = async (weight: 0 | 1, adam: Partial<Adam>): Promise<boolean> => {
+    await model.step([{ loss: "cross_entropy", data: [probeDatum(weight)] }], { ...still, ...adam });
+    const after = await logpOf(model);
+    const moved = after.some((x, i) => !(Math.abs(x - (before[i] as number)) <= 2e-5));
+    before = after;
+    return moved;
+  };
+  const rate = { learning_rate: 0.01 };
+  // Without a gradient only what an optimizer remembers moves anything.
+  const resets = !(await moves(0, rate));
+  const epsilon = !(await moves(1, { ...rate, eps: 1e9 }));
+  const mean = !(await moves(0, { ...rate, beta1: 0 }));
+  await moves(1, {});
+  // The square is forgotten and the mean is not: what is left is divided by epsilon alone.
+  const square = await moves(0, { learning_rate: 1e-8, beta2: 0 });
+  const decay = square && (await moves(0, { ...rate, beta1: 0, weight_decay: 50 }));
+  return { resets, moments: epsilon && mean && square && decay };
+}
+
+const logpOf = async (model: ServerModel): Promise<Float64Array> => (await model.forward([probeDatum(1)]))[0] as Float64Array;
+
+/** Makes models for probes, and gives them back. */
+export interface ProbeModels {
+  make(): Promise<ServerModel>;
+  release(model: ServerModel): Promise<void>;
+}
+
+/** All of it, on models that are given back. Throws CapabilityError for a server whose gradients nobody understands. */
+export async function traitsOf(connection: Connection, { make, release }: ProbeModels): Promise<TrainTraits & Pick<ServerTraits, "deduplicates">> {
+  const using = async <T>(act: (model: ServerModel) => Promise<T>): Promise<T> => {
+    const model = await make();
+    try {
+      return await act(model);
+    } finally {
+      await release(model);
+    }
+  };
+  const { state, ...found } = await using(async (model) => {
     const norms = await normsOf(model);
     const reduction = norms && reductionOf(norms);
     if (reduction === undefined) {
@@ -112,8 +148,15 @@ export async function traitsOf(
         mend: "use a server whose reduction is a sum, or a mean of the sequences' means",
       });
     }
-    return { dialect, reduction, deduplicates: await deduplicatesOf(connection, model.id) };
+    return { reduction, deduplicates: await deduplicatesOf(connection, model.id), state: await model.save(), model };
+  });
+  try {
+    return await using(async (model) => {
+      await model.load(state, false);
+      const { reduction, deduplicates } = found;
+      return { reduction, deduplicates, ...(await optimizerOf(model)) };
+    });
   } finally {
-    await release(model);
+    await found.model.drop("weights", state.slice(state.lastIndexOf("/") + 1));
   }
 }

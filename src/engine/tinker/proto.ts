@@ -43,7 +43,14 @@ const datum = ({ tokens, inputs }: Datum): object => ({
 });
 
 export function encodePass({ model, seq, data, loss, config, forwardOnly }: PassRequest): Encoded {
-  const message = { model_id: model, seq_id: seq, data: data.map(datum), loss_fn: loss, loss_fn_config: config ?? {}, forward_only: forwardOnly };
+  const message = {
+    model_id: model,
+    seq_id: seq,
+    data: data.map(datum),
+    loss_fn: loss,
+    loss_fn_config: config ?? {},
+    ...(forwardOnly && { forward_only: true }),
+  };
   return { path: "/api/v1/forward_backward", type: protobufType, body: messages.request.encode(message).finish() };
 }
 

@@ -16,7 +16,7 @@ import type {
   WeightsRef,
 } from "../contract.js";
 import { afterChange } from "../identity.js";
-import { lacking, type needCapability, notTrainable, unknownRole } from "../refuse.js";
+import { lacking, needCapability, notTrainable, unknownRole } from "../refuse.js";
 import { SafetensorsFile } from "../safetensors.js";
 import { writeSafetensors } from "../safetensors-write.js";
 import { type BaseLimits, readLimits, readState, writeState } from "./folder.js";
@@ -84,6 +84,7 @@ export class ServerRoles implements Weights {
     checkRoleName(request);
     const { role: name, source, trainable } = request;
     const place = `weights.load ${name}`;
+    if (trainable) needCapability(this.server.info, "train", place);
     if (request.valueHead) throw this.lacking("train.values", place);
     if (request.snapshot) throw this.lacking("snapshots", place);
     if (request.adapter) throw this.lacking("adapters", place);
@@ -160,6 +161,7 @@ export class ServerRoles implements Weights {
   }
 
   async resetOptimizer(set: ParameterSet): Promise<void> {
+    needCapability(this.server.info, "optimizer.reset", "weights.resetOptimizer");
     await this.trained(set, "weights.resetOptimizer").trainee.forgetOptimizer();
   }
 
@@ -234,8 +236,7 @@ export class ServerRoles implements Weights {
         mend: "give the address of a server of that base",
       });
     }
-    if (rank !== own)
-      throw new ModelError({ place: folder, cause: `its adapter has rank ${rank}, and engine.rank is ${own}`, mend: `set engine.rank to ${rank}` });
+    if (rank !== own) throw new ModelError({ place: folder, cause: `its adapter has rank ${rank}, and lora.rank is ${own}`, mend: `set lora.rank to ${rank}` });
   }
 }
 
