@@ -1,9 +1,9 @@
 /**
  * Stories that ask for a product, with one worked example before them:
  *
- *     Mia buys 7 boxes of 23 apples. How many apples?
+ *     Mia buys 7 boxes of 13 apples. How many apples?
  *
- * Each story has the key of its two numbers and its words (`7x23/0`, or `23x7/0` where there are 23 boxes). All stories of two numbers
+ * Each story has the key of its two numbers and its words (`7x13/0`, or `13x7/0` where there are 13 boxes). All stories of two numbers
  * are in the same split, so that no product of the held-out problems is ever trained on.
  */
 import { createHash } from "node:crypto";
@@ -15,9 +15,9 @@ const packs = ["boxes", "bags", "jars", "baskets"];
 
 const system = "Answer with one line.";
 const example = ["Eva buys 3 boxes of 12 cups. How many cups?", "3 * 12 = 36"] as const;
-/** Two numbers in rising order; those of the example are left out. */
-const [smallest, small, large] = [2, 12, 30];
-const stories = 3;
+/** One number is at most `small`, the other at most `large`; those of the example are left out. */
+const [smallest, small, large] = [2, 9, 20];
+const stories = 6;
 
 /** A number from 0 to below 2^32 that is the same for the same text, everywhere. */
 const hashOf = (text: string): number => createHash("sha256").update(text).digest().readUInt32BE(0);
