@@ -10,7 +10,7 @@ import { OnnxEngine } from "../engine/onnx/engine.js";
 import { randomSequence } from "../engine/onnx/test-engine.js";
 import { findModel, inspectModel, loadRequestOf } from "./find-model.js";
 import { RunReader } from "./store/reader.js";
-import { type TrainOptions, train } from "./train.js";
+import { resume, type TrainOptions, train } from "./train.js";
 
 const folder = mkdtempSync(join(tmpdir(), "touchstone-lora-"));
 const starter = join(repository, "starters", "chain-100k");
@@ -94,6 +94,20 @@ describe("a run with an adapter", () => {
     const options = { ...common, ...more, out: join(folder, "refused") } as TrainOptions;
     await expect(train({ ...options, model: options.model === "{run}" ? run : options.model })).rejects.toThrow(says);
     expect(existsSync(join(folder, "refused"))).toBe(false);
+  });
+});
+
+describe("a resume", () => {
+  it("refuses a base that is not the run's any more, or is gone", async () => {
+    const base = join(folder, "base");
+    await cp(starter, base, { recursive: true });
+    const out = join(folder, "based");
+    await train({ ...common, model: base, out, engine });
+    const weights = readFileSync(join(base, "model.safetensors"));
+    writeFileSync(join(base, "model.safetensors"), weights.fill(0, weights.length - 4000));
+    await expect(resume(out, { engine })).rejects.toThrow(/it is an adapter of another base: .*base has other weights than those it was trained on/);
+    rmSync(base, { recursive: true });
+    await expect(resume(out, { engine })).rejects.toThrow(/^run .*based: its checkpoints are adapters on .*base, which is not here; put that folder back/);
   });
 });
 

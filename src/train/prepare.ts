@@ -1,7 +1,7 @@
 /** Everything of a run that must be right before it begins: configuration, data, method, engine, policy, contexts. */
 import { existsSync } from "node:fs";
 import { resolve as resolvePath } from "node:path";
-import { ConfigError } from "../core/errors.js";
+import { ConfigError, ModelError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import { isModulePath } from "../core/load.js";
 import type { Problem } from "../core/problem.js";
@@ -106,6 +106,14 @@ export async function plan(input: TrainConfigInput, given: Given, place = "train
     readChatOptions(named, (option) => option),
   );
   const lora = from && !elsewhere ? (named.lora as LoraForm | undefined) : await loraOf(named, policy);
+  if (from && isLoraForm(lora) && !existsSync(named.model)) {
+    const cause = `its checkpoints are adapters on ${named.model}, which is not here`;
+    throw new ModelError({
+      place: `run ${named.out}`,
+      cause,
+      mend: "put that folder back; one of the cache comes back where its GGUF file or hub id is named again",
+    });
+  }
   refuseUnsavable(named.save, lora !== undefined, elsewhere);
   const roleModels = new Map<string, FoundModel>();
   const roleFolders = await withRoleFolders(named.roles, async (model, role) => {
