@@ -65,6 +65,7 @@ function isFactorNext(c: Cursor, value: Expression): boolean {
   if (token === undefined || value.op === "structure") return false;
   switch (token.kind) {
     case "name":
+      return !isUnitSign(c, token, value);
     case "function":
       return true;
     case "vulgar":
@@ -89,6 +90,15 @@ function isFactorNext(c: Cursor, value: Expression): boolean {
   }
 }
 
+/** "5 Ω" and "3 μm" at the end of a number. */
+function isUnitSign(c: Cursor, token: Token, value: Expression): boolean {
+  const isEnd = (ahead: number): boolean => c.peek(ahead) === undefined || c.isSign(",", ahead) || c.is("close", "}", ahead);
+  if (!isConstant(value)) return false;
+  if (token.text === "Omega") return isEnd(1);
+  const prefixed = c.peek(1);
+  return token.text === "mu" && prefixed?.kind === "word" && /^[msgLFCAVWJN]$/.test(prefixed.text) && prefixed.gap === 0 && isEnd(2);
+}
+
 /** "(base 5)". */
 const isBaseNote = (c: Cursor): boolean => c.is("word", "base", 1);
 
@@ -96,6 +106,7 @@ const isBaseNote = (c: Cursor): boolean => c.is("word", "base", 1);
 function isFactorWord(c: Cursor, token: Token, value: Expression): boolean {
   const word = token.text;
   if (sentenceWords.has(word) || magnitudes.has(word.toLowerCase())) return false;
+  if (token.gap === 0 && /^(?:st|nd|rd|th)$/.test(word) && c.peek(-1)?.kind === "number") return false;
   if ((word === "sq" || word === "cu") && isConstant(value)) return false;
   if (word === "U" && c.peek(1)?.kind === "open" && isIntervalEnd(value)) return false;
   const followed = c.peek(1);
@@ -107,7 +118,8 @@ function isFactorWord(c: Cursor, token: Token, value: Expression): boolean {
   }
   if (word.length === 1) {
     const apart = token.gap === 2 || (c.peek(-1)?.kind === "number" && (c.peek(-1)?.joint !== undefined || /\./.test(c.peek(-1)?.text ?? "")));
-    if (!apart || !isUnit(word) || !isConstant(value) || (!bare && !/^[/^]$/.test(followed?.text ?? ""))) return true;
+    const isCompound = followed?.kind === "word" && followed.text.length > 1 && isUnit(followed.text);
+    if (!apart || !isUnit(word) || !isConstant(value) || (!bare && !isCompound && !/^[/^]$/.test(followed?.text ?? ""))) return true;
     c.met.add("letters");
     return c.spelling.letters !== "unit";
   }

@@ -17,6 +17,7 @@ const places: ReadonlySet<string> = new Set(
     " ",
   ),
 );
+const usualWords: ReadonlySet<string> = new Set("all any every real reals integer integers number numbers value values of the such that for where".split(" "));
 const verbs: ReadonlySet<string> = new Set(["is", "are", "equals", "equal", "be"]);
 const mostNaming = 12;
 
@@ -36,6 +37,9 @@ export function unnamed(tokens: readonly Token[]): readonly Token[] | undefined 
   const next = tokens[at];
   if (at === 0 || next === undefined || !isLanguage) return undefined;
   if (isSign(next, "=") || isSign(next, ":")) return rest(tokens, at + 1);
+  const begins = tokens.findIndex(({ kind }) => kind !== "word") - 1;
+  const isOfIntegers = begins > 0 && /^[<>≤≥]$/.test(tokens[begins + 1]?.text ?? "") && tokens[begins]?.text.length === 1;
+  if (isOfIntegers && tokens.slice(0, begins).every((token) => usualWords.has(lower(token)))) return tokens.slice(begins);
   const isPlace = next.kind === "open" && tokens.slice(0, at).every((token) => places.has(lower(token)));
   return isPlace ? rest(tokens, at) : undefined;
 }
@@ -151,6 +155,28 @@ export function withConditions(tokens: readonly Token[]): readonly Token[] | und
   if (first === undefined) return undefined;
   const joined = isSign(tokens[at - 1], ",");
   return [...tokens.slice(0, joined ? at - 1 : at), { ...first, kind: "sign", text: "," }, ...tokens.slice(at + 1)];
+}
+
+/** The answer without a remark in brackets behind it: words alone, that take nothing back. */
+export function unremarked(tokens: readonly Token[]): readonly Token[] | undefined {
+  const last = tokens.at(-1);
+  const from = tokens.findLastIndex(({ kind }) => kind === "open");
+  if (last?.kind !== "close" || from < 1 || tokens[from]?.text !== "(") return undefined;
+  const remark = tokens.slice(from + 1, -1);
+  const isWords = remark.length > 0 && remark.every(({ kind, text }) => (kind === "word" && !retracting.test(text)) || text === "-");
+  return isWords && remark.some(({ text }) => text.length > 3) ? tokens.slice(0, from) : undefined;
+}
+
+const retracting =
+  /^(?:reject|extraneous|invalid|discard|exclud|guess|wrong|incorrect|approx|mod$|base$|opposite|reverse|negative|squared|cubed|percent|(?:not|no|never|or|and|less|more|than|about|either|neither|if|times|plus|minus)$)/i;
+
+const allBut = /^(?:x is )?(?:all|any|every) (?:reals?|real numbers?)(?: x)? (?:except|but|other than)(?: for)?$/i;
+
+/** "all real numbers except 1": what is left out. */
+export function exceptions(tokens: readonly Token[]): readonly Token[] | undefined {
+  const from = tokens.findIndex(({ kind, text }) => kind !== "word" || text === "x");
+  const words = tokens.slice(0, from).map(({ text }) => text);
+  return from > 2 && allBut.test(words.join(" ")) ? tokens.slice(from) : undefined;
 }
 
 /** What stands left of the last chain of equal values where it is beyond what is read: an integral, a limit, a determinant. */

@@ -227,7 +227,12 @@ const isInequality = (value: Value): boolean =>
     ? value.signs.some((sign) => /[<≤>≥≠]/.test(sign))
     : value.kind === "list" &&
       value.items.some(isInequality) &&
-      value.items.every((item) => isInequality(item) || (value.word === "or" && item.kind === "assignment" && item.value.kind === "number"));
+      value.items.every(
+        (item) =>
+          isInequality(item) ||
+          (value.word === "or" && item.kind === "assignment" && item.value.kind === "number") ||
+          (item.kind === "assignment" && item.value.kind === "intervals"),
+      );
 
 function collections(a: Value, b: Value, terms: Terms): Comparison {
   const tuple = [a, b].find(({ kind }) => kind === "tuple");

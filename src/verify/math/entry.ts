@@ -32,7 +32,8 @@ export function entry(c: Cursor): Expression {
   if (c.isSign("=") || c.isSign("≈")) c.next();
   const mapping = mappingAt(c);
   if (mapping !== undefined) return mapping;
-  const first = quotient(c, headOf(c) ?? side(c));
+  if (c.isSign("…") && (c.peek(1) === undefined || isSeparator(c.peek(1)) || c.peek(1)?.kind === "close")) return symbolOf(c.next().text);
+  const first = chance(c) ?? quotient(c, headOf(c) ?? side(c));
   if (c.isSign(":")) return ratio(c, first, () => c.takeSign(":"));
   if (c.is("word", "to") && c.peek(1) !== undefined) return ratio(c, first, () => c.take("word", "to"));
   const signs: RelationSign[] = [];
@@ -48,6 +49,17 @@ export function entry(c: Cursor): Expression {
   }
   if (signs.length === 0) return first;
   return relationOf(c, sides, signs, signs.includes("≡") ? modulus(c) : undefined);
+}
+
+/** "1 in 6", "5 out of 8". */
+function chance(c: Cursor): Expression | undefined {
+  const ahead = c.is("word", "in", 1) ? 2 : c.is("word", "out", 1) && c.is("word", "of", 2) ? 3 : 0;
+  const [over, under, after] = [c.peek(), c.peek(ahead), c.peek(ahead + 1)];
+  const isWhole = (token: Token | undefined): boolean => token?.kind === "number" && /^\d{1,12}$/.test(token.text);
+  if (ahead === 0 || !isWhole(over) || !isWhole(under) || /^0+$/.test((under as Token).text) || !(after === undefined || isSeparator(after))) return undefined;
+  c.at += ahead + 1;
+  c.budget.spend(ahead + 1);
+  return { op: "divide", over: numberOf(BigInt((over as Token).text)), under: numberOf(BigInt((under as Token).text)) };
 }
 
 /** a \over b, which divides all that stands between the same brackets. */

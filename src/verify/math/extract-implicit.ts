@@ -153,7 +153,7 @@ const isBounded = (before: string): boolean =>
 function isOneOfSeveral(sentence: string, first: RegExpExecArray, second: RegExpExecArray | undefined): boolean {
   if (second === undefined) return false;
   const between = sentence.slice(first.index + first[0].length, second.index);
-  return /^[ \t]*(?:to|or|[-–])[ \t$]*$|^(?:[ \t]+[A-Za-z]+){0,4},?[ \t]+and(?:[ \t]+[A-Za-z]+){0,2}[ \t$]*$/.test(between);
+  return /^[ \t]*(?:to|or|[-–])[ \t$]*$|^(?:[ \t]+[A-Za-z]+){0,4},?[ \t]+and(?:[ \t]+[A-Za-z]+){0,2}[ \t$]*$|^(?:[ \t]+[A-Za-z]+){1,3},[ \t$]*$/.test(between);
 }
 
 /** The last formula between delimiters, else the last number; what stands nearer to the end. */

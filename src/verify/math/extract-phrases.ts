@@ -12,7 +12,7 @@ const announced = new RegExp(subject + about + verb, "iy");
 const beginnings = ["answer", "ans", "final result", "final solution", "final value", "correct ", "right ", "best ", "solution"];
 const foreign = new RegExp(
   [
-    String.raw`答案(?:是|为|為|應為|应为|[:：])|答[:：]|答えは|解答[:：]|(?:최종 )?(?:정답|답)(?:은|:)`,
+    "答案(?:是|为|為|應為|应为|[:：])|答[:：]|答えは|解答[:：]|(?:최종 )?(?:정답|답)(?:은|:)",
     String.raw`(?:la )?r[ée]ponse(?: finale)?[ \t]*(?:est|:)|(?:la )?respuesta(?: final| correcta)?[ \t]*(?:es|:)|(?:die )?(?:end)?antwort[ \t]*(?:ist|lautet|:)|(?:a )?resposta(?: final)?[ \t]*(?:é|:)`,
     String.raw`(?:la )?risposta(?: finale)?[ \t]*(?:è|:)|(?:het )?antwoord[ \t]*(?:is|:)|svaret[ \t]*(?:är|er|:)|\bsvar[ \t]*:|odpowied[źz][ \t]*(?:to|:)|odpověď[ \t]*(?:je|:)|răspuns(?:ul)?[ \t]*(?:este|:)`,
     String.raw`cevap[ \t]*:|đáp (?:án|số)[ \t]*(?:là|:)|jawaban(?:nya)?[ \t]*(?:adalah|:)|απάντηση[ \t]*:|ответ[ \t]*[:—-]|відповідь[ \t]*[:—-]`,
@@ -201,7 +201,13 @@ export function readingsOf(candidate: Candidate): [string, ...string[]] {
     return texts;
   }
   const cut = clause.exec(whole);
-  if (cut !== null && !/\bor\b|\balternatively\b/i.test(whole.slice(cut.index)) && !isByCases(whole.slice(cut.index))) add(whole.slice(0, cut.index));
+  if (
+    cut !== null &&
+    !/^[ \t]*(?:more|than|less|fewer)\b/i.test(whole.slice(cut.index)) &&
+    !/\bor\b|\balternatively\b/i.test(whole.slice(cut.index)) &&
+    !isByCases(whole.slice(cut.index))
+  )
+    add(whole.slice(0, cut.index));
   const worded = inWords.exec(whole);
   if (worded !== null) add(worded[1] as string);
   for (const text of [...texts]) {

@@ -4,10 +4,17 @@
 const denied =
   /(?:\b(?:not|never|neither|nor|cannot be|rather than|instead of|other than|except)\b|n['’]t(?: be)?\b)[\s$\\([*:]{1,6}(?:(?:equal|equals|to|the|be|simply|just|answer|is)[\s$\\([*:]{1,4}){0,3}$/i;
 
+const mistaken = /\b(?:wrong|incorrect|false)[ \t]+(?:answer|result|value|choice|option)\b[^.,;:!?]{0,30}$/i;
+/** "Assume the answer is", "If the answer were": no commitment. */
+const supposed = /\b(?:assume|suppose|imagine|if|whether|unless|pretend)\b[^.,;:!?\n]{0,30}$/i;
+
+/** Whether what leads to an announcement makes it a supposition. */
+export const isSupposed = (lead: string): boolean => supposed.test(lead);
+
 /** Whether an answer is denied by what leads to it, or asked by what follows it. */
 export function isUncertain(lead: string, behind: string): boolean {
   const sentence = lead.split(/[.!?\n]\s/).at(-1) as string;
-  return denied.test(sentence) || /^[$)\]]?\?/.test(behind);
+  return denied.test(sentence) || mistaken.test(sentence) || /^[$)\]]?\?/.test(behind);
 }
 
 /** Words that set one answer beside another. */

@@ -13,7 +13,7 @@ import { concludes, conclusionOf, lastLineOf, lastOf, wholeOf } from "./extract-
 import { announcedIn, announces, readingsOf } from "./extract-phrases.js";
 import { unwrapped } from "./extract-text.js";
 import type { Candidate, ExtractFault, Extraction } from "./extract-types.js";
-import { isTakenBack, isUncertain, offersAnother } from "./extract-words.js";
+import { isSupposed, isTakenBack, isUncertain, offersAnother } from "./extract-words.js";
 
 export interface ExtractOptions {
   /** `response`: the answer is looked for; `answer`: the text is the answer, but for what sets it; `auto`: as a response where the text commits itself like one. */
@@ -100,6 +100,7 @@ function explicitIn(text: string): Candidate[] {
   const boxes: Candidate[] = text.includes("box") || text.includes("oxed") ? boxesIn(text) : [];
   const announcements = announcedIn(text, boxes[0]?.end).filter((candidate) => {
     if (boxes.some((box) => box.start < candidate.end && box.end > candidate.start)) return false;
+    if (candidate.rule === "phrase" && isSupposed(text.slice(Math.max(0, candidate.start - 60), candidate.start))) return false;
     const said = announces(candidate);
     // Words behind a box are about it; before it, or without one, they may be the answer.
     return said !== undefined && !(said.worded && candidate.rule === "phrase" && boxes.length > 0);

@@ -124,7 +124,8 @@ function fullPrecision(decimal: Written, of: Expression, budget: Budget): Compar
   const known = exact(of, budget);
   if (known !== undefined && isTerminating(known)) {
     // 0.30000000000000004 is 0.3 as a double has it; a whole number is itself alone.
-    const noise = decimal.digits >= 16 && known.d !== 1n ? multiply(decimal.unit, { n: 10n ** BigInt(decimal.digits - 15), d: 2n }) : undefined;
+    const noise =
+      (decimal.digits === 16 || decimal.digits === 17) && known.d !== 1n ? multiply(decimal.unit, { n: 10n ** BigInt(decimal.digits - 15), d: 2n }) : undefined;
     return noise !== undefined && isWithin(decimal, of, noise, budget) ? equal("rounding", "the reference, to the precision of doubles") : undefined;
   }
   // Doubles have 15 digits that can be relied on.

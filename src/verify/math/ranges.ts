@@ -157,6 +157,7 @@ export function solved(value: Value, budget: Budget): Intervals | undefined {
   try {
     if (value.kind === "assignment" && value.value.kind === "number")
       return { kind: "intervals", parts: [pointAt(value.value.expression)], points: [], variable: value.name };
+    if (value.kind === "assignment" && value.value.kind === "intervals") return { ...value.value, variable: value.name };
     if (value.kind === "relation") return value.modulus === undefined ? chain(value, budget) : undefined;
     if (value.kind !== "list") return undefined;
     const sets = value.items.map((item) => solved(item, budget));

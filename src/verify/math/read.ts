@@ -1,5 +1,5 @@
 /** Reading: a text as a value, whole or not at all. Total, and bounded by its budget. */
-import { named, undeclared, unnamed, withConditions, withOneLetter } from "./clauses.js";
+import { exceptions, named, undeclared, unnamed, unremarked, withConditions, withOneLetter } from "./clauses.js";
 import { Cursor, type Spelling, Unreadable } from "./cursor.js";
 import { entry, isSeparator, takeSeparator } from "./entry.js";
 import type { Policies } from "./policies.js";
@@ -74,7 +74,18 @@ function inside(tokens: readonly Token[], budget: Budget, depth = 0): Value | un
     const { value } = parse(right, budget, usual);
     if (value !== undefined) return value;
   }
-  return read(unnamed(tokens)) ?? (depth === 0 ? read(withConditions(tokens)) : undefined);
+  const left = exceptions(tokens);
+  if (left !== undefined) return allBut(read(left));
+  return read(unremarked(tokens)) ?? read(unnamed(tokens)) ?? (depth === 0 ? read(withConditions(tokens)) : undefined);
+}
+
+/** ℝ without a number or several. */
+function allBut(value: Value | undefined): Value | undefined {
+  const bare = value?.kind === "assignment" ? value.value : value;
+  const items = bare === undefined ? [] : bare.kind === "list" || bare.kind === "set" ? bare.items : [bare];
+  const without = items.flatMap((item) => (item.kind === "number" ? [item.expression] : []));
+  if (items.length === 0 || without.length !== items.length) return undefined;
+  return { kind: "intervals", parts: [{ low: { closed: false }, high: { closed: false } }], points: [], without };
 }
 
 interface Parsed {

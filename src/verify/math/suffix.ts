@@ -1,4 +1,5 @@
 /** What stands behind an amount: a magnitude, a percent sign, degrees, a unit, or the name of what is counted. */
+import { rational } from "../number/rational.js";
 import { degreeAhead } from "./arithmetic.js";
 import { multiply, numberOf } from "./build.js";
 import type { Cursor } from "./cursor.js";
@@ -51,8 +52,16 @@ function degrees(c: Cursor, amount: Expression): { readonly amount: Expression; 
   return { amount, unit: temperature() ?? unitOf("degree") };
 }
 
+/** What a percentage may be of. */
+const percentNouns: ReadonlySet<string> = new Set("increase decrease discount off profit loss gain chance probability more less".split(" "));
+
 function percent(c: Cursor): Unit | undefined {
-  if (c.takeSign("%") || c.take("word", "percent") || c.take("word", "percentage") || c.take("word", "pct")) return unitOf("percent");
+  if (c.takeSign("%") || c.take("word", "percent") || c.take("word", "percentage") || c.take("word", "pct")) {
+    const noun = c.peek();
+    if (noun?.kind !== "word" || !percentNouns.has(noun.text.toLowerCase())) return unitOf("percent");
+    c.next();
+    return combine(unitOf("percent"), unitOf(noun.text), 1);
+  }
   if (c.is("word", "per") && c.is("word", "cent", 1)) {
     c.at += 2;
     return unitOf("percent");
@@ -107,6 +116,11 @@ function unitTerm(c: Cursor, before: Unit | undefined): { readonly unit: Unit; r
   if (token?.kind === "name" && token.text === "Omega") {
     c.next();
     return { unit: unitOf("ohm"), power: 1 };
+  }
+  if (token?.kind === "name" && token.text === "mu" && c.peek(1)?.kind === "word" && isUnit(c.peek(1)?.text ?? "") && c.peek(1)?.gap === 0) {
+    c.next();
+    const unit = unitOf(c.next().text);
+    return { unit: { ...unit, factor: rational(unit.factor.n, unit.factor.d * 1_000_000n), name: `µ${unit.name}` }, power: powerBehind(c) };
   }
   if (token?.kind !== "word" || sentenceWords.has(token.text.toLowerCase())) return undefined;
   const prefix = { square: 2, sq: 2, cubic: 3, cu: 3 }[token.text.toLowerCase()];

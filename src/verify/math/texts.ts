@@ -2,14 +2,21 @@
 import { numberOf } from "./build.js";
 import type { Token } from "./token.js";
 import type { Value } from "./types.js";
-import { isFunctionName, numberInWords, partsOfWord } from "./words.js";
+import { combine, unitOf } from "./units.js";
+import { isFunctionName, numberInWords, partsOfWord, sentenceWords } from "./words.js";
 
 /** The value of an answer of one of these forms; undefined for all others. */
 export function phrase(tokens: readonly Token[]): Value | undefined {
-  return clock(tokens) ?? choice(tokens) ?? words(tokens);
+  return clock(tokens) ?? choice(unbraced(tokens)) ?? words(tokens) ?? wordsAndNumber(tokens);
 }
 
 const isSign = (token: Token | undefined, text: string): boolean => token?.kind === "sign" && token.text === text;
+
+/** `\mathbf{(B)} 5` without the braces of what sets its letter. */
+const unbraced = (tokens: readonly Token[]): readonly Token[] =>
+  tokens[0]?.text === "{" && tokens[1]?.text === "(" && tokens[3]?.text === ")" && tokens[4]?.text === "}"
+    ? [...tokens.slice(1, 4), ...tokens.slice(5)]
+    : tokens;
 
 /** `5:33`, `12:05:30`, `5:33 PM`: minutes and seconds have two digits. */
 function clock(tokens: readonly Token[]): Value | undefined {
@@ -47,7 +54,7 @@ const offersAnother = (tokens: readonly Token[]): boolean =>
 function choice(tokens: readonly Token[]): Value | undefined {
   if (offersAnother(tokens)) return undefined;
   const [first, second, third] = tokens;
-  const named = first?.kind === "word" && /^(?:option|choice)$/i.test(first.text);
+  const named = first?.kind === "word" && /^(?:option|choice|answer)$/i.test(first.text);
   if (named) {
     const inner = choice(tokens.slice(1)) ?? (tokens.length === 2 ? letterOf(second) : undefined);
     return typeof inner === "string" ? { kind: "choice", letter: inner, text: "" } : inner;
@@ -97,6 +104,15 @@ const meaningOf = (text: string): Value | undefined => (noSolution.test(text) ? 
 const meanings: { readonly [text: string]: Value } = {
   "set of all real numbers": everything,
   "empty set": nothing,
+  ...Object.fromEntries(
+    ["all integers", "integers", "set of integers", "set of all integers", "any integer"].map((text): [string, Value] => [
+      text,
+      { kind: "text", text: "Integers" },
+    ]),
+  ),
+  "all positive integers": { kind: "text", text: "Integers+" },
+  "positive integers": { kind: "text", text: "Integers+" },
+  "any positive integer": { kind: "text", text: "Integers+" },
   infinite: infinitelyMany,
   "infinite solutions": infinitelyMany,
   "infinitely many solutions": infinitelyMany,
@@ -124,10 +140,34 @@ function words(tokens: readonly Token[]): Value | undefined {
   }
   const isFunctional = tokens.some(({ text }) => isFunctionName(text));
   if ((!plain && !language) || (isFunctional && !language)) return undefined;
-  const number = numberInWords(tokens.flatMap(({ kind, text }) => (kind === "word" ? [text] : [])));
+  const said = tokens.flatMap(({ kind, text }) => (kind === "word" ? [text] : []));
+  const number = numberInWords(said);
   if (number !== undefined) return { kind: "number", expression: numberOf(number) };
+  const counted = tokens.length === said.length ? countedInWords(said) : undefined;
+  if (counted !== undefined) return counted;
   const text = textOf(tokens).replace(/^(?:on |in )?(?:the |a |an )?/, "");
   return meaningOf(text) ?? (listed(tokens) ? undefined : (several(tokens) ?? { kind: "text", text }));
+}
+
+/** "five dollars", "three red apples": a number in words, and up to two words for what is counted. */
+function countedInWords(said: readonly string[]): Value | undefined {
+  for (const nouns of [1, 2]) {
+    const [before, behind] = [said.slice(0, -nouns), said.slice(-nouns)];
+    const number = behind.some((word) => sentenceWords.has(word.toLowerCase()) || word.length < 3) ? undefined : numberInWords(before);
+    if (number !== undefined) return { kind: "quantity", amount: numberOf(number), unit: behind.map(unitOf).reduce((a, b) => combine(a, b, 1)) };
+  }
+  return undefined;
+}
+
+/** "seven (7)". */
+function wordsAndNumber(tokens: readonly Token[]): Value | undefined {
+  const [open, digits, close] = tokens.slice(-3) as [Token, Token, Token];
+  const said = tokens.slice(0, -3);
+  if (said.length === 0 || open.kind !== "open" || digits.kind !== "number" || close.kind !== "close" || !/^\d{1,15}$/.test(digits.text)) return undefined;
+  const number = said.some(({ kind, text }) => kind !== "word" && text !== "-")
+    ? undefined
+    : numberInWords(said.flatMap(({ kind, text }) => (kind === "word" ? [text] : [])));
+  return number !== undefined && number.d === 1n && String(number.n) === digits.text ? { kind: "number", expression: numberOf(number) } : undefined;
 }
 
 /** Words between commas, in a list of texts; "even and odd" too. */

@@ -62,6 +62,7 @@ line({ kg: 1, m: 2, s: -2 }, "J joule joules=1; kJ kilojoule kilojoules=1000; ca
 line({ kg: 1, m: 2, s: -3 }, "W watt watts=1; kW kilowatt kilowatts=1000");
 line({ kg: 1, m: -1, s: -2 }, "Pa pascal pascals=1; kPa=1000");
 line({ s: -1 }, "Hz hertz=1; kHz=1000; MHz=1000000; rpm=1/60");
+line({ A: 1, s: 1 }, "C coulomb coulombs=1");
 line({ A: 1 }, "ampere amperes amp amps=1");
 line({ V: 1 }, "V volt volts=1");
 line({ ohm: 1 }, "ohm ohms Omega=1");
@@ -117,7 +118,9 @@ export const sameDimension = (a: Unit, b: Unit): boolean => {
   return names.length === Object.keys(b.powers).length && names.every((name) => a.powers[name] === b.powers[name]);
 };
 
-export const isPercent = (unit: Unit): boolean => unit.powers.percent === 1 && Object.keys(unit.powers).length === 1;
+/** A percentage, of whatever noun. */
+export const isPercent = (unit: Unit): boolean =>
+  unit.powers.percent === 1 && Object.keys(unit.powers).every((base) => base === "percent" || base.startsWith("#"));
 export const isDegree = (unit: Unit): boolean => unit.powers.degree === 1 && Object.keys(unit.powers).length === 1;
 export const isCurrency = (unit: Unit): boolean => Object.keys(unit.powers).some((base) => currencies.has(base));
 /** Nothing is measured: no unit, or the word "units". */

@@ -114,9 +114,20 @@ export function numberInWords(words: readonly string[]): Rational | undefined {
   const body = negative ? lower.slice(1) : lower;
   const last = body.at(-1) ?? "";
   const under = parts.get(last) ?? (last.endsWith("s") ? parts.get(last.slice(0, -1)) : undefined);
-  const value = under !== undefined ? fraction(body.slice(0, -1), under) : whole(body);
+  const value =
+    withHalf(body) ??
+    (under !== undefined ? fraction(body.slice(0, -1), under) : whole(body[0] === "a" && magnitudes.has(body[1] ?? "") ? ["one", ...body.slice(1)] : body));
   if (value === undefined) return undefined;
   return negative ? { n: -value.n, d: value.d } : value;
+}
+
+/** "two and a half". */
+function withHalf(words: readonly string[]): Rational | undefined {
+  const under = parts.get(words.at(-1) ?? "");
+  const size = words.length - 3;
+  if (under === undefined || size < 1 || words[size] !== "and" || (words[size + 1] !== "a" && words[size + 1] !== "one")) return undefined;
+  const before = whole(words.slice(0, size));
+  return before === undefined ? undefined : rational(before.n * BigInt(under) + 1n, BigInt(under));
 }
 
 function fraction(over: readonly string[], under: number): Rational | undefined {
