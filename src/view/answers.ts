@@ -168,7 +168,10 @@ export class Answers {
   }
 
   private shelf(id: string): Rollouts {
-    const shelf = this.shelves.get(id) ?? new Rollouts(this.run(id).run);
+    const { run } = this.run(id);
+    const kept = this.shelves.get(id);
+    // Another run may have taken its place.
+    const shelf = kept?.reader === run ? kept : new Rollouts(run);
     this.shelves.set(id, shelf);
     return shelf;
   }

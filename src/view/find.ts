@@ -1,5 +1,5 @@
 /** What the arguments of a view name: runs, folders of runs, folders of samples, records of reproductions, and reports of audits. */
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, realpathSync, statSync } from "node:fs";
 import { basename, join, relative, resolve } from "node:path";
 import { RunError } from "../core/errors.js";
 import { type ReproductionRecord, records } from "../reproduce/record.js";
@@ -52,8 +52,12 @@ export function find(paths: readonly string[], expected: readonly string[] = [])
   }
   const runs: Found[] = [];
   const unique = uniquely();
-  for (const { folder, name, kind } of folders.slice(0, mostRuns)) {
-    if (!runs.some((other) => other.folder === folder)) runs.push({ id: unique(name, "run"), name, folder, kind });
+  const seen = new Set<string>();
+  for (const { folder, name, kind } of folders) {
+    const real = realOf(folder);
+    if (seen.has(real) || runs.length >= mostRuns) continue;
+    seen.add(real);
+    runs.push({ id: unique(name, "run"), name, folder, kind });
   }
   const own = reports.flatMap(({ record }) => record ?? []);
   const audits = auditsOf(reports);
@@ -70,14 +74,17 @@ const nameOf = (path: string, folder: string): string => relative(path, folder).
 type Inside = { readonly folder: string; readonly kind: Found["kind"] } | { readonly folder: string; readonly kind: "report"; readonly file: string };
 
 /** Runs, samples and reports in a folder. What cannot be entered is passed over: one closed folder is not to hide the others. */
-function below(folder: string, left: number): Inside[] {
+function below(folder: string, left: number, entered = new Set<string>()): Inside[] {
+  const real = realOf(folder);
+  if (entered.has(real)) return [];
+  entered.add(real);
   if (existsSync(join(folder, "run.json"))) return [{ folder, kind: "run" }];
   if (existsSync(join(folder, "meta.json")) && existsSync(join(folder, "samples.jsonl"))) return [{ folder, kind: "samples" }];
   const reports = reportNames.map((name) => join(folder, name)).filter((file) => existsSync(file));
   const here = reports.map((file): Inside => ({ folder, kind: "report", file }));
   if (left === 0 || !isFolder(folder)) return here;
   const names = namesIn(folder).filter((name) => !name.startsWith(".") && isFolder(join(folder, name)));
-  return [...here, ...names.sort((a, b) => a.localeCompare(b, "en", { numeric: true })).flatMap((name) => below(join(folder, name), left - 1))];
+  return [...here, ...names.sort((a, b) => a.localeCompare(b, "en", { numeric: true })).flatMap((name) => below(join(folder, name), left - 1, entered))];
 }
 
 function namesIn(folder: string): string[] {
@@ -105,7 +112,23 @@ function auditsOf(reports: readonly NamedReport[]): ShownAudit[] {
   return reports.flatMap(({ name, audit }) => (audit ? [{ ...audit, id: unique(name, "audit"), name }] : []));
 }
 
-const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+/** What cannot be entered, as a link to itself, is none. */
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
+  } catch {
+    return false;
+  }
+}
+
+/** The folder behind links, so that one that is reached in several ways is shown once. */
+function realOf(folder: string): string {
+  try {
+    return realpathSync(folder);
+  } catch {
+    return folder;
+  }
+}
 
 function nothing(path: string): RunError {
   const cause = existsSync(path) ? (closed(path) ?? "it is not the folder of a run, and there is none in it") : "there is no such folder";

@@ -32,7 +32,7 @@ export class Rollouts {
   private rows: readonly StepRow[] = [];
   private tokenizer: Promise<Tokenizer | string> | undefined;
 
-  constructor(private readonly reader: RunReader) {}
+  constructor(readonly reader: RunReader) {}
 
   /** The index as it is now. Throws RunError where it is damaged. */
   index(): { readonly rows: readonly StepRow[]; readonly groups: number; readonly rollouts: number } {
@@ -91,10 +91,10 @@ export class Rollouts {
     return low;
   }
 
-  private rowOfStep(step: number): number {
+  private rowOfStep(step: number): { readonly at: number; readonly row: StepRow } {
     const { rows } = this.index();
     const at = rows.findIndex((row) => row.step === step);
-    if (at >= 0) return at;
+    if (at >= 0) return { at, row: rows[at] };
     throw new ArgumentError({
       place: `step ${step}`,
       cause: "it has no rollouts",
@@ -104,8 +104,7 @@ export class Rollouts {
 
   /** A group with all that is stored of it but its tokens. `whole`: the member whose texts are not cut. */
   async group(step: number, index: number, whole?: number): Promise<GroupDetail> {
-    const at = this.rowOfStep(step);
-    const row = this.rows[at];
+    const { at, row } = this.rowOfStep(step);
     const record = await this.record(row, index);
     const tokenizer = await this.words();
     const ids = await this.contextIds(row, record);
@@ -139,7 +138,7 @@ export class Rollouts {
 
   /** Tokens of a member from a place on, at most as many as are sent at a time. */
   async tokens(step: number, index: number, member: number, from = 0): Promise<TokenSlice> {
-    const row = this.rows[this.rowOfStep(step)];
+    const { row } = this.rowOfStep(step);
     const record = await this.record(row, index);
     const rollout = record.rollouts[member];
     if (!rollout)
@@ -150,7 +149,7 @@ export class Rollouts {
 
   /** The first tokens of the first members. */
   async tokensOfAll(step: number, index: number, members: number): Promise<TokenSlice[]> {
-    const row = this.rows[this.rowOfStep(step)];
+    const { row } = this.rowOfStep(step);
     const { rollouts } = await this.record(row, index);
     return this.slices(row, rollouts.slice(0, Math.min(members, memberLimit)), 0);
   }
@@ -223,19 +222,17 @@ export class Rollouts {
 
   private async loadWords(): Promise<Tokenizer | string> {
     const { checkpoints } = this.reader;
-    const folder = checkpoints
-      .steps()
-      .map((step) => checkpointPaths(checkpoints.pathOf(step)).policy)
-      .findLast(hasTokenizer);
-    if (folder === undefined) {
+    try {
+      const folder = checkpoints
+        .steps()
+        .map((step) => checkpointPaths(checkpoints.pathOf(step)).policy)
+        .findLast(hasTokenizer);
+      if (folder !== undefined) return await loadTokenizer(folder);
+      // The next checkpoint may bring one.
       this.tokenizer = undefined;
       return "no checkpoint of the run has a tokenizer";
-    }
-    try {
-      return await loadTokenizer(folder);
     } catch (error) {
-      if (!(error instanceof TouchstoneError)) throw error;
-      return error.message;
+      return error instanceof Error ? error.message : String(error);
     }
   }
 }
@@ -271,15 +268,13 @@ async function readPart(path: string, from: number, to: number): Promise<Uint8Ar
     throw new RunError({ place: path, cause: `it cannot be read (${error.code})`, mend: "put it back from a copy" }, { cause: error });
   });
   try {
+    const { size } = await file.stat();
+    if (to > size)
+      throw new RunError({ place: path, cause: `it ends at byte ${size}, before its index says`, mend: "resume the run, which cuts damaged ends off" });
     const bytes = new Uint8Array(to - from);
     for (let done = 0; done < bytes.length; ) {
       const { bytesRead } = await file.read(bytes, done, Math.min(bytes.length - done, 1 << 20), from + done);
-      if (bytesRead === 0)
-        throw new RunError({
-          place: path,
-          cause: `it ends at byte ${from + done}, before its index says`,
-          mend: "resume the run, which cuts damaged ends off",
-        });
+      if (bytesRead === 0) throw new RunError({ place: path, cause: "it was cut while it was read", mend: "look again" });
       done += bytesRead;
     }
     return bytes;
@@ -292,11 +287,35 @@ async function readPart(path: string, from: number, to: number): Promise<Uint8Ar
 export function recordOf(line: string, place: string): GroupRecord {
   try {
     const record = JSON.parse(line) as GroupRecord;
-    if (Array.isArray(record.rollouts) && Array.isArray(record.problem.prompt) && Array.isArray(record.contexts)) return record;
+    if (isWhole(record)) return record;
   } catch {
     // Said below.
   }
   throw new RunError({ place, cause: "the line is damaged", mend: "take the file from a copy; the other groups can still be read" });
+}
+
+const isPair = (value: unknown): boolean => Array.isArray(value) && value.length === 2 && value.every(Number.isSafeInteger);
+const isObject = (value: unknown): boolean => typeof value === "object" && value !== null;
+
+/** Whether a record has what is shown of it, in the types that it has it in. May throw where it has not. */
+function isWhole({ rollouts, problem, contexts, clock }: GroupRecord): boolean {
+  return (
+    isObject(clock) &&
+    isObject(problem.reference) &&
+    isObject(problem.tags ?? {}) &&
+    problem.prompt.every(({ role, content }) => typeof role === "string" && typeof content === "string") &&
+    contexts.every(({ ids }) => isPair(ids)) &&
+    rollouts.every(
+      ({ text, verdict, numbers, tokens, spans, behaviour, turns = [] }) =>
+        typeof text === "string" &&
+        typeof verdict.kind === "string" &&
+        isObject(numbers) &&
+        isPair(tokens) &&
+        Array.isArray(spans) &&
+        isObject(behaviour) &&
+        turns.every(({ action, observation }) => typeof action === "string" && typeof observation === "string"),
+    )
+  );
 }
 
 /** A group as lists show it. */

@@ -1,5 +1,5 @@
 /** A run as the view knows it: its folder read once, then what was appended. Nothing in the folder is changed. */
-import { existsSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { isAbsolute } from "node:path";
 import { methodName } from "../compare/run.js";
 import { TouchstoneError } from "../core/errors.js";
@@ -42,6 +42,7 @@ export class WatchedRun {
   private generation = 0;
   private reading: Promise<boolean> | undefined;
   private going = false;
+  private birth = "";
 
   constructor(
     readonly id: string,
@@ -51,9 +52,15 @@ export class WatchedRun {
 
   /** Reads what is new. True: something is. Calls at the same time share one reading. */
   refresh(): Promise<boolean> {
-    this.reading ??= this.read().finally(() => {
-      this.reading = undefined;
-    });
+    this.reading ??= this.read()
+      .catch((error: NodeJS.ErrnoException) => {
+        // Of one run: the others are still to be seen.
+        this.fault = error instanceof TouchstoneError ? error.message : `${this.folder}: the run cannot be read (${error.code ?? error.message})`;
+        return true;
+      })
+      .finally(() => {
+        this.reading = undefined;
+      });
     return this.reading;
   }
 
@@ -74,6 +81,13 @@ export class WatchedRun {
       return changed || this.fault !== before;
     }
     if (before !== undefined) changed = true;
+    const birth = birthOf(runPaths(this.folder).run);
+    if (this.reader && this.birth !== "" && birth !== this.birth) {
+      // Another run has taken its place.
+      this.reader = undefined;
+      this.anew();
+    }
+    this.birth = birth;
     if (!this.reader) {
       try {
         this.reader = RunReader.open(this.folder);
@@ -119,8 +133,8 @@ export class WatchedRun {
     delete this.seen.end;
     if (kind === "step") series.add(step, numbersOf(event));
     else if (kind === "evaluation") evaluations.push(evaluationOf(step, data as Data));
-    else if (kind === "end") this.seen.end = { reason: String(data.reason), message: String(data.message) };
-    else if (kind === "start") heldout.push(...((data.heldout ?? []) as unknown as typeof heldout));
+    else if (kind === "end") this.seen.end = { reason: String(data.reason ?? "done"), message: String(data.message ?? "it says no more about its end") };
+    else if (kind === "start") heldout.push(...heldoutOf(data as Data));
     if (kind === "start" || kind === "step" || kind === "evaluation") return;
     if (notices.length < mostNotices) notices.push({ step, kind, text: noticeText(kind, data as Data) });
     else this.seen.left++;
@@ -128,7 +142,8 @@ export class WatchedRun {
 
   /** The reader of the folder. Throws RunError with the fault where there is none. */
   get run(): RunReader {
-    return this.reader ?? RunReader.open(this.folder);
+    this.reader ??= RunReader.open(this.folder);
+    return this.reader;
   }
 
   /** What the held-out problems are, in the order of the scores; none in runs that did not keep them. */
@@ -193,6 +208,19 @@ function eventOf(text: string): RunEvent | undefined {
   }
 }
 
+/** Which file it is: another one has another number or another time. */
+function birthOf(path: string): string {
+  const found = statSync(path, { throwIfNoEntry: false });
+  return found === undefined ? "" : `${found.ino} ${found.mtimeMs}`;
+}
+
+function heldoutOf({ heldout }: Data): { key: string; text: string }[] {
+  return (Array.isArray(heldout) ? heldout : []).map((each, i) => {
+    const { key, text } = (each ?? {}) as Data;
+    return { key: typeof key === "string" ? key : `problem ${i + 1}`, text: typeof text === "string" ? text : "" };
+  });
+}
+
 function* numbersOf({ data, clock }: RunEvent): Generator<readonly [string, number]> {
   for (const [name, value] of Object.entries((data.metrics ?? {}) as Data)) if (typeof value === "number" && !name.startsWith("eval.")) yield [name, value];
   for (const [name, value] of Object.entries(clock ?? {})) if (typeof value === "number") yield [`clock.${name}`, value];
@@ -212,9 +240,11 @@ function evaluationOf(step: number, data: Data): EvaluationPoint {
     step,
     score: typeof data.score === "number" ? data.score : null,
     problems: Number(data.problems ?? 0),
-    estimates: (Array.isArray(data.estimates) ? data.estimates : []) as unknown as EvaluationPoint["estimates"],
+    estimates: (Array.isArray(data.estimates) ? data.estimates : []).filter(isEstimate) as unknown as EvaluationPoint["estimates"],
   };
 }
+
+const isEstimate = (each: Json): boolean => each !== null && typeof each === "object" && typeof (each as Data).name === "string";
 
 function noticeText(kind: string, data: Data): string {
   if (typeof data.message === "string") return data.message;

@@ -1,7 +1,7 @@
 import { ArgumentError, RunError } from "../../core/errors.js";
 import { SafetensorsFile } from "../../engine/safetensors.js";
 import { Checkpoints } from "./checkpoints.js";
-import { type Files, nodeFiles } from "./files.js";
+import { type Files, faultOf, nodeFiles } from "./files.js";
 import { linesOf } from "./log.js";
 import { type Columns, decodeGroup, extraName, type StoredGroup, type StoredRollout } from "./record.js";
 import { eventLine, groupRecord, parseJson, type RunEvent, type RunFile, runFile, type StepRow, stepRow } from "./schema.js";
@@ -25,6 +25,17 @@ export const goOn = (folder: string): string => `go on with: touchstone train --
 
 const damaged = "resume the run, which cuts damaged ends off, or take the file from a copy";
 
+function textOf(files: Files, path: string): string {
+  try {
+    return new TextDecoder().decode(files.read(path));
+  } catch (error) {
+    throw new RunError(
+      { place: path, cause: `it cannot be read: ${faultOf(error)}`, mend: "give the folder of a run that this user may read" },
+      { cause: error },
+    );
+  }
+}
+
 /** Reads a run folder, live or years later. Takes no lock and changes nothing. */
 export class RunReader {
   readonly checkpoints: Checkpoints;
@@ -47,7 +58,7 @@ export class RunReader {
     if (!files.isFolder(folder)) throw new RunError({ place: folder, cause: "there is no such folder", mend: "give the folder of a run" });
     if (files.size(path) === undefined)
       throw new RunError({ place: folder, cause: "it is not the folder of a run (it has no run.json)", mend: "give the folder that touchstone train wrote" });
-    const run = parseJson(path, new TextDecoder().decode(files.read(path)), runFile, "give the folder of a run, or take run.json from a copy");
+    const run = parseJson(path, textOf(files, path), runFile, "give the folder of a run, or take run.json from a copy");
     return new RunReader(folder, run, files);
   }
 
