@@ -6,20 +6,19 @@ import { fits } from "./doctor/fit.js";
 import { inspectMachine } from "./doctor/machine.js";
 import { type Probed, probe } from "./doctor/probe.js";
 import { type Findings, report } from "./doctor/report.js";
+import { asksServer, doctorServer, type ServerFlags } from "./doctor/server.js";
 import { failureText } from "./failure.js";
+import { someText } from "./flags.js";
 import { colours, print } from "./output.js";
 import { Progress } from "./progress.js";
-
-interface DoctorOptions {
-  readonly json?: true;
-  readonly quick?: true;
-}
+import { remoteOptions } from "./remote-flags.js";
 
 /** Of large arrays, so that no cache holds them. */
 const copyBytes = 2 ** 28;
 
 export function define(command: Command): void {
-  command
+  remoteOptions(command)
+    .option("--model <model>", "of a server of openai: the model whose tokenizer it has", someText("--model"))
     .option("--quick", "leave out the rates: versions, memory and the self-check alone")
     .option("--json", "print the findings as JSON")
     .addHelpText(
@@ -28,15 +27,20 @@ export function define(command: Command): void {
 Reports versions, cores, memory, the rates of products and copies, which sizes of models have room for full
 training, LoRA and sampling, and compares twenty numbers of a small model with stored ones.
 The exit code is 0 only when all twenty agree.
+With --engine and --base-url it asks a server instead, and prints what that can do and what not, with the reasons.
 
 Examples:
   $ touchstone doctor
-  $ touchstone doctor --quick --json`,
+  $ touchstone doctor --quick --json
+  $ touchstone doctor --engine tinker --base-url http://127.0.0.1:8000
+  $ touchstone doctor --engine openai --base-url http://127.0.0.1:8000/v1 --served-model mine --model my-model`,
     )
     .action(doctor);
 }
 
-async function doctor({ json, quick }: DoctorOptions): Promise<void> {
+async function doctor(flags: ServerFlags): Promise<void> {
+  if (asksServer(flags)) return doctorServer(flags);
+  const { json, quick } = flags;
   const progress = new Progress({ label: "doctor", silent: json === true });
   progress.waitFor("ONNX Runtime");
   const problems: string[] = [];

@@ -11,10 +11,13 @@ import { defaultPackPlaces } from "../engine/onnx/pack.js";
 import { parameterCount } from "../engine/onnx/params.js";
 import { startLocal } from "../engine/onnx/start.js";
 import { parseSchedule, type Schedule } from "../engine/schedule.js";
+import { readLimits } from "../engine/tinker/folder.js";
+import { connectTinker } from "../engine/tinker/start.js";
 import { startHost } from "../rollout/environment.js";
 import { namedTask } from "../tasks/catalogue.js";
 import { loadTokenizer, refuseTemplateOptions } from "../tokenizers/load.js";
 import type { TrainConfig } from "../train/config.js";
+import { serverOptions } from "../train/engines.js";
 import { findModel, inspectModel, withTemplateOf } from "../train/find-model.js";
 import { saveTokenizer } from "../train/model-files.js";
 import { modelHelp } from "../train/model-name.js";
@@ -32,9 +35,10 @@ import { type LoraFlags, loraOptions } from "./lora-flags.js";
 import { print } from "./output.js";
 import { Progress } from "./progress.js";
 import { waiting } from "./read-model.js";
+import { isRemote, type RemoteFlags, tinkerServer, trainerOptions } from "./remote-flags.js";
 import { interruptedCode, signals } from "./watch.js";
 
-interface SftFlags extends ChatFlags, LoraFlags {
+interface SftFlags extends ChatFlags, LoraFlags, RemoteFlags {
   readonly task?: string;
   readonly taskOptions?: { readonly [name: string]: Json };
   readonly data?: string;
@@ -61,7 +65,7 @@ interface SftFlags extends ChatFlags, LoraFlags {
 const longestWarmup = 50;
 
 export function define(command: Command): void {
-  loraOptions(chatOptions(command), "form of --out with --lora: adapter (default) or merged")
+  trainerOptions(loraOptions(chatOptions(command), "form of --out with --lora: adapter (default) or merged"), ["onnx"])
     .option("--task <name>", "learn the worked solutions of a task (chain, add, pair, calculator, guess, or path of a module)")
     .option("--task-options <json>", "options of the task", jsonObject("--task-options"))
     .option("--data <file>", "learn the pairs of a JSONL or Parquet file instead")
@@ -114,19 +118,21 @@ async function run(flags: SftFlags): Promise<void> {
   const task = found?.task;
   const pairs: readonly Pair[] =
     flags.data === undefined ? [] : await readPairs(flags.data, { prompt: flags.promptColumn, response: flags.responseColumn, messages: flags.messagesColumn });
-  refuseForms(flags);
-  const model = flags.model === undefined ? undefined : await findModel(flags.model, { base: flags.base, onProgress: waiting(flags.json === true) });
-  const known = model === undefined ? undefined : await inspectModel(model);
-  const lora = model && (await loraOf({ lora: loraOption(flags), engine: { name: "onnx" } }, model));
+  const elsewhere = isRemote(flags);
+  refuseForms(flags, elsewhere);
+  const model = flags.model === undefined ? undefined : await findModel(flags.model, { base: flags.base, elsewhere, onProgress: waiting(flags.json === true) });
+  const known = model === undefined || elsewhere ? undefined : await inspectModel(model);
+  const lora = model && (await loraOf({ lora: loraOption(flags), engine: { name: elsewhere ? "tinker" : "onnx" } }, model));
   if (known) refuseUnlessRoomToLearn(flags, known, lora, flags.model as string);
-  const longest = known === undefined ? flags.maxLength : known.maxPositions;
+  const longest = model && elsewhere ? (await readLimits(model.folder)).maxTokens : known === undefined ? flags.maxLength : known.maxPositions;
   const chat = withTemplateOf(model ?? {}, chatOf(flags));
   if (model === undefined) refuseTemplateOptions("option --size", "a new policy has no chat template", chat);
   const own = model === undefined ? undefined : await loadTokenizer(model.folder, chat);
   const tokenizer = own ?? task?.tokenizer ?? (task ? noTokenizer(task.name) : alphabetOf(pairs));
   const config = flags.size === undefined ? undefined : policyConfig(flags.size, tokenizer, flags.maxLength);
   const source: LoadRequest["source"] = model ? { from: "folder", path: model.folder } : { from: "config", config: config as Json, seed };
-  const parameters = known ? parameterCount(known) : parametersOf(flags.size as PolicySize, tokenizer.size);
+  // A server keeps the weights: what comes from there is an adapter.
+  const parameters = known ? parameterCount(known) : elsewhere ? 0 : parametersOf(flags.size as PolicySize, tokenizer.size);
   const adapter = lora && adapterSource(lora, seed);
   refuseUnlessSavable(flags.out, known && lora && flags.save !== "merged" ? adapterCount(known, lora) : parameters, "option --out");
   // Everything that can be refused is read before the engine starts.
@@ -169,7 +175,14 @@ async function learn(flags: SftFlags, batch: Batches, { schedule, source, adapte
     progress.say("Finishing this step and saving; once more ends at once.");
   };
   const started = performance.now();
-  const engine = await startLocal(flags.size === undefined ? Number.POSITIVE_INFINITY : parameters);
+  const engine = isRemote(flags)
+    ? await connectTinker({
+        ...serverOptions(tinkerServer(flags)),
+        ...(flags.lora !== undefined && { rank: flags.lora }),
+        seed: flags.seed,
+        onNotice: (text) => progress.say(text),
+      })
+    : await startLocal(flags.size === undefined ? Number.POSITIVE_INFINITY : parameters);
   let saved = 0;
   const write = async (folder: string): Promise<void> => {
     const { save: form = "adapter", dtype = "f32" } = flags;
@@ -222,8 +235,16 @@ function loraOption({ lora, loraAlpha, loraTargets }: SftFlags): TrainConfig["lo
 }
 
 /** Forms of the policy that there are not. */
-function refuseForms(flags: SftFlags): void {
+function refuseForms(flags: SftFlags, elsewhere: boolean): void {
   const { size, save, dtype } = flags;
+  if (elsewhere && size !== undefined)
+    throw new ConfigError({ place: "option --size", cause: "a server trains the base that it has, not a new policy", mend: "begin with --model" });
+  if (elsewhere && (save === "merged" || dtype === "bf16"))
+    throw new ConfigError({
+      place: save === "merged" ? "option --save" : "option --dtype",
+      cause: "the base's weights are on the server, and its adapters are f32",
+      mend: "leave it out",
+    });
   if (size !== undefined && loraOption(flags) !== undefined)
     throw new ConfigError({
       place: "option --lora",
