@@ -9,6 +9,9 @@ import { repository } from "../../test/paths.js";
 import { chromiumMissing, chromiumPath, openPage, startChromium } from "../../test/support/chromium.js";
 import { recordOf } from "../../test/support/shown-record.js";
 import { viewRun } from "../../test/support/view-run.js";
+import { audit, isClean } from "../audit/audit.js";
+import { contractOf } from "../audit/contracts.js";
+import { auditedVerifier } from "../audit/find.js";
 import { train } from "../train/train.js";
 import { Answers } from "./answers.js";
 import { type Served, serve } from "./serve.js";
@@ -26,6 +29,7 @@ const documented = [
   "compare-1280-light",
   "tree-1280-light",
   "report-1280-light",
+  "audit-1280-dark",
   "overview-390-dark",
   "rollouts-390-light",
 ];
@@ -42,6 +46,7 @@ const places: readonly (readonly [name: string, hash: string, shown: string])[] 
   ["compare", "compare?runs=three-grpo-seed-0,three-grpo-seed-1,three-grpo-seed-2,three-rloo-seed-0,three-rloo-seed-1,three-rloo-seed-2", "over problems"],
   ["reports", "reports", "P99"],
   ["report", "reports/P99", "Claims"],
+  ["audit", "audits/audit", "Whole numbers against their neighbours"],
 ];
 
 /** Of 100 held-out problems: more are right with each step, easier ones first, with some luck of the seed. */
@@ -92,7 +97,12 @@ describe.skipIf(executable === undefined)("the looks of the view", () => {
     }
     const record = join(scratch, "record.json");
     writeFileSync(record, JSON.stringify(recordOf("P99")));
-    view = await serve({ answers: new Answers({ paths: [root, record] }), port: 0 });
+    const audited = await auditedVerifier("baseline:cascade", {});
+    const report = await audit({ audited, contract: contractOf("baseline:cascade"), golds: 20, seed: 0, workers: 0 });
+    const audits = join(scratch, "audit");
+    mkdirSync(audits);
+    writeFileSync(join(audits, "audit.json"), JSON.stringify({ ...report, clean: isClean(report, 0) }));
+    view = await serve({ answers: new Answers({ paths: [root, record, audits] }), port: 0 });
   });
 
   afterAll(async () => {
