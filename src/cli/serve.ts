@@ -80,6 +80,13 @@ async function serveAll(model: string | undefined, flags: ServeFlags): Promise<v
   }
   const { host = "127.0.0.1", port, token } = flags;
   const secret = token === true || (token === undefined && !isLoopback(host)) ? newToken() : token || undefined;
+  if (secret !== undefined && !/^[!-~]+$/.test(secret)) {
+    throw new ConfigError({
+      place: "option --token",
+      cause: "it has blanks or characters that no header carries",
+      mend: "give letters, digits and signs, or --token alone, which makes one",
+    });
+  }
   refuseOpen(host, secret);
   const progress = new Progress({ label: "serve", silent: false });
   const ends: End[] = [];

@@ -24,8 +24,11 @@ export function refuseOpen(host: string, token: string | undefined): void {
   });
 }
 
+const mostPort = 65_535;
+
 /** Begins to listen. Throws ConfigError, naming `what`, where it cannot. */
-export function listenAt(server: Server, port: number, host: string, what: string): Promise<void> {
+export async function listenAt(server: Server, port: number, host: string, what: string): Promise<void> {
+  if (port > mostPort) throw new ConfigError({ place: "option --port", cause: `it is ${port}`, mend: `give a number from 0 to ${mostPort}` });
   return new Promise((done, fail) => {
     server.once("error", (error: NodeJS.ErrnoException) => {
       const mend = error.code === "EADDRINUSE" ? "give another with --port, or leave it out" : "give an address of this machine";

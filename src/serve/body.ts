@@ -79,11 +79,23 @@ function parsed(body: Buffer): Json {
   } catch {
     throw new Refusal(400, "the body is not UTF-8");
   }
+  let value: Json;
   try {
-    return JSON.parse(text) as Json;
+    value = JSON.parse(text) as Json;
   } catch (error) {
     throw new Refusal(400, `the body is not JSON: ${(error as Error).message.slice(0, 200)}`);
   }
+  // What only looks so, in a text say, is looked at once more, and passes.
+  if (hugeNumber.test(text) && !allFinite(value)) throw new Refusal(400, "the body has a number that is too large");
+  return value;
+}
+
+/** How a number is written that JSON.parse makes Infinity of. */
+const hugeNumber = /e\+?\d{3}|\d{250}/i;
+
+function allFinite(value: Json): boolean {
+  if (typeof value === "number") return Number.isFinite(value);
+  return typeof value !== "object" || value === null || Object.values(value).every(allFinite);
 }
 
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];
