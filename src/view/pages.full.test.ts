@@ -11,6 +11,9 @@ import { chromiumMissing, chromiumPath, type Look, type OpenPage, openPage, star
 import { recordOf } from "../../test/support/shown-record.js";
 import { command } from "../../test/support/touchstone.js";
 import { hebrew, viewRun, writtenRun } from "../../test/support/view-run.js";
+import { audit, isClean } from "../audit/audit.js";
+import { contractOf } from "../audit/contracts.js";
+import { auditedVerifier } from "../audit/find.js";
 import { Answers } from "./answers.js";
 import { archiveOf, fileOf } from "./archive.js";
 import { readPage } from "./page.js";
@@ -85,8 +88,10 @@ describe.skipIf(executable === undefined)("the view's pages", () => {
     expect(await ended).toBe(0);
     await page.getByText("ended", { exact: true }).waitFor();
     await page.getByRole("status").getByText("not connected").waitFor();
-    // The view has gone with the run, and the browser says so in its console.
-    pages[0]?.said.splice(0);
+    // The view has gone with the run, and the browser says so in its console each time that it asks for it again.
+    const [gone] = pages.splice(0, 1);
+    await gone?.close();
+    expect(gone?.said.filter((text) => !text.includes("ERR_"))).toEqual([]);
     const again = await open(`${await serveRuns([out])}#/run/trained/rollouts?step=6&group=0`);
     await again.locator(".tok").first().waitFor();
     expect((await again.locator(".run").first().textContent())?.replace(/\s/g, "")).toMatch(/[-+*]\d+=\d+.*<eos>$/);
@@ -293,6 +298,10 @@ describe.skipIf(executable === undefined)("the view's pages", () => {
     }
     const record = join(scratch, "record.json");
     writeFileSync(record, JSON.stringify(recordOf("P99")));
+    const audited = await auditedVerifier("baseline:cascade", {});
+    const report = await audit({ audited, contract: contractOf("baseline:cascade"), golds: 10, seed: 0, workers: 0 });
+    mkdirSync(join(root, "audit"));
+    writeFileSync(join(root, "audit/audit.json"), JSON.stringify({ ...report, clean: isClean(report, 0) }));
     const page = await open(`${await serveRuns([root, record])}#/compare`);
     const row = page.getByRole("region", { name: "Differences" }).getByRole("row", { name: /rloo/ });
     await row.waitFor();
@@ -313,6 +322,17 @@ describe.skipIf(executable === undefined)("the view's pages", () => {
     await page.getByRole("link", { name: "P99" }).click();
     await page.getByText("accuracy: ours - grpo > 0").waitFor();
     expect(await page.locator(".spread .pair").count()).toBe(5);
+    await page.getByRole("link", { name: "Reports" }).first().click();
+    await page.getByRole("link", { name: "audit", exact: true }).click();
+    await page.getByRole("heading", { name: "Audit of baseline:cascade fails" }).waitFor();
+    const missed = report.in_contract;
+    await page.getByText(`${missed.failures} of ${missed.n}`, { exact: true }).waitFor();
+    expect(await page.getByRole("region", { name: "Categories" }).first().locator("tbody tr").count()).toBe(report.cells.length);
+    const [file] = await Promise.all([
+      page.waitForEvent("download"),
+      page.getByRole("button", { name: "Save Wrong answers that were accepted, by what was changed as SVG" }).click(),
+    ]);
+    expect((await bytesOf(file)).toString()).toContain("a hundred times");
   });
 
   it("say what is wrong with broken folders", async () => {

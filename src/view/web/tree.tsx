@@ -1,8 +1,10 @@
 /** The members of a group that were forked from each other, as a tree over the tokens: a line each, from its fork to its end. */
 import type { JSX } from "preact";
+import { useRef } from "preact/hooks";
 import type { GroupDetail, Member } from "../shapes.js";
 import { digits } from "./format.js";
 import { useWidth } from "./hooks.js";
+import { SaveTools } from "./parts.js";
 
 export interface TreeProps {
   readonly of: GroupDetail;
@@ -44,8 +46,9 @@ export function Tree(props: TreeProps): JSX.Element | null {
   return props.of.members.every(({ parent }) => parent === undefined) ? null : <Drawing {...props} />;
 }
 
-function Drawing({ of: { members }, chosen, onPick }: TreeProps): JSX.Element {
+function Drawing({ of: { members, step, index }, chosen, onPick }: TreeProps): JSX.Element {
   const [frame, width] = useWidth<HTMLDivElement>();
+  const svg = useRef<SVGSVGElement>(null);
   const rows = branches(members);
   const longest = Math.max(1, ...members.map(({ tokens }) => tokens));
   const lines = new Map(rows.map(({ place }, i) => [place, i]));
@@ -55,11 +58,15 @@ function Drawing({ of: { members }, chosen, onPick }: TreeProps): JSX.Element {
   const height = rows.length * rowHeight + 8;
   return (
     <section class="tree" aria-label="Tree">
+      <div class="head">
+        <span class="muted">by tokens, from left to right; R is the reward</span>
+        <SaveTools title="Tree" file={`tree-${step}-${index}`} lines={[]} svg={svg} />
+      </div>
       {/* The frame has its height before its width is known: nothing below moves when the drawing comes. */}
       <div ref={frame} style={{ height: `${height}px` }}>
         {width > 0 && (
           // biome-ignore lint/a11y/useSemanticElements: a drawing is no fieldset.
-          <svg width={width} height={height} role="group" aria-label={`${members.length} answers as a tree over their tokens`}>
+          <svg ref={svg} width={width} height={height} role="group" aria-label={`${members.length} answers as a tree over their tokens`}>
             {/* Apart from the branches: a stem crosses the lines of others, and a branch is to be its own line alone. */}
             {rows.map((row) => row.parent && <path key={row.place} class="stem" d={`M${x(forkOf(row))} ${y(row.parent.place)} V${y(row.place)}`} />)}
             {rows.map((row) => {
