@@ -30,7 +30,7 @@ const usualPort = 7333;
 export function define(command: Command): void {
   command
     .usage("[RUNS...] [options]")
-    .argument("[runs...]", "folders of runs, of samples or of reproductions, or folders that hold some (default: runs)")
+    .argument("[runs...]", "folders of runs, samples, reproductions or audits, or folders that hold some (default: runs)")
     .option("--port <number>", `port; 0 takes any that is free (default: ${usualPort}, or any)`, wholeNumber("--port", 0))
     .option("--host <address>", "address to listen at; another than 127.0.0.1 lets others in, who need the token", someText("--host"))
     .option("--token [text]", "ask for a token; without a text one is made (default with --host)")
