@@ -45,6 +45,12 @@ function estimated(shape: ShapeName, work: Pick<Work, "kind" | "batch" | "tokens
 /** Tokens drawn by the 1.7B. */
 const drawn = 16;
 
+/** Of the processor time alone: what a quiet machine would need if all its cores had work all the time. */
+const processor = ({ cpuMs }: Found, tokens?: number): { readonly [name: string]: number } => {
+  const ms = best(cpuMs) / availableParallelism();
+  return { "processor ms / cores": ms, ...(tokens === undefined ? {} : { "tokens/s by that": (1000 * tokens) / ms }) };
+};
+
 const peak = (found: Found, estimate: MemoryEstimate) => ({
   "peak GB": found.peakGb,
   "estimate GB": estimate.total / 1e9,
@@ -55,9 +61,10 @@ async function real(name: string): Promise<void> {
   const { folder } = await findModel(name, { onProgress: (what) => say(`waiting for ${what}`) });
   for (const batch of [8, 32, 64]) {
     const found = await one({ kind: "decode", shape: "135M", folder, batch, tokens: 34, prompt });
-    record(`135M, sampling ${batch} sequences`, { "ms a step": best(found.ms), "tokens/s": (1000 * batch) / best(found.ms) });
+    record(`135M, sampling ${batch} sequences`, { "ms a step": best(found.ms), "tokens/s": (1000 * batch) / best(found.ms), ...processor(found, batch) });
   }
   const [full, lora]: [number[], number[]] = [[], []];
+  const used: { [name: string]: number } = {};
   for (let round = 0; round < rounds; round++) {
     for (const [ms, more] of [
       [full, {}],
@@ -69,15 +76,19 @@ async function real(name: string): Promise<void> {
       const step = best(found.ms.map((each, i) => each + (found.optimizerMs[i] as number)));
       const still = steady(...found.gemm);
       if (still || round === 0) ms.push(step);
-      record(`135M, ${ms === full ? "full step" : `LoRA ${rank} step`} of 4x256`, {
+      const what = ms === full ? "full step" : `LoRA ${rank} step`;
+      used[what] = Math.min(used[what] ?? Number.POSITIVE_INFINITY, best(found.cpuMs));
+      record(`135M, ${what} of 4x256`, {
         ms: step,
+        ...processor(found),
         "share of the product rate": share(modelFlops("135M", 4, 256) / best(found.ms) / 1e6 / rate),
         ...peak(found, estimated("135M", work, ms === full ? {} : { adapter: { rank, targets: "all-linear" } })),
         ...(still ? {} : { void: "the product rate moved" }),
       });
     }
   }
-  record("135M, LoRA step / full step", { median: median(lora) / median(full), best: best(lora) / best(full) });
+  const processorShare = (used[`LoRA ${rank} step`] as number) / (used["full step"] as number);
+  record("135M, LoRA step / full step", { median: median(lora) / median(full), best: best(lora) / best(full), "processor time": processorShare });
 }
 
 async function large(shape: ShapeName, work: Partial<Work> & Pick<Work, "kind">): Promise<void> {
@@ -86,6 +97,7 @@ async function large(shape: ShapeName, work: Partial<Work> & Pick<Work, "kind">)
   const plan: MemoryPlan = work.adapter === undefined ? {} : { adapter: { rank, targets: "all-linear" } };
   record(`${shape}, ${work.adapter === undefined ? "full step" : `LoRA ${rank} step`} of ${whole.batch}x${whole.tokens}`, {
     ms: best(found.ms) + best(found.optimizerMs),
+    ...processor(found),
     ...(found.decodeMs?.length ? { [`ms a token of ${whole.batch} sequences`]: best(found.decodeMs) } : {}),
     ...peak(found, estimated(shape, whole, plan)),
   });

@@ -34,6 +34,8 @@ export interface Found {
   readonly optimizerMs: readonly number[];
   /** Of a worker that does both: milliseconds of a decode step. */
   readonly decodeMs?: readonly number[];
+  /** Processor time of all cores for each repeat, in ms: of a whole training step, or of a decode step. Other work on the machine hardly moves it. */
+  readonly cpuMs: readonly number[];
   readonly peakGb: number;
   /** GB/s of one thread's copy. */
   readonly copyGbs: number;
@@ -81,7 +83,12 @@ function peakGb(): number {
   return Number(match?.[1] ?? 0) / 1e6;
 }
 
-async function train(engine: OnnxEngine): Promise<{ ms: number[]; optimizerMs: number[] }> {
+const cpuTime = (): number => {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1000;
+};
+
+async function train(engine: OnnxEngine): Promise<{ ms: number[]; optimizerMs: number[]; cpuMs: number[] }> {
   const { vocabulary } = shapes[work.shape];
   const sequences = Array.from({ length: work.batch }, (_, b) => ({
     context: plainContext([b % vocabulary]),
@@ -91,8 +98,9 @@ async function train(engine: OnnxEngine): Promise<{ ms: number[]; optimizerMs: n
   }));
   const ms: number[] = [];
   const optimizerMs: number[] = [];
+  const cpuMs: number[] = [];
   for (let i = 0; i < work.repeats; i++) {
-    const start = performance.now();
+    const [start, before] = [performance.now(), cpuTime()];
     const { handle, scores } = await engine.forward(sequences);
     await engine.backward(
       handle,
@@ -103,12 +111,14 @@ async function train(engine: OnnxEngine): Promise<{ ms: number[]; optimizerMs: n
     await engine.step({ set: "role:policy", update: { rule: "adamw", rate: 1e-5 }, maxNorm: 1 });
     ms.push(middle - start);
     optimizerMs.push(performance.now() - middle);
+    cpuMs.push(cpuTime() - before);
   }
-  return { ms, optimizerMs };
+  return { ms, optimizerMs, cpuMs };
 }
 
-async function decode(engine: OnnxEngine): Promise<number[]> {
+async function decode(engine: OnnxEngine): Promise<{ ms: number[]; cpuMs: number[] }> {
   const ms: number[] = [];
+  const cpuMs: number[] = [];
   const { vocabulary } = shapes[work.shape];
   const requests = (maxTokens: number, run: number) =>
     Array.from({ length: work.batch }, (_, member) => ({
@@ -119,15 +129,19 @@ async function decode(engine: OnnxEngine): Promise<number[]> {
       stop: { ids: [] },
       key: randomKey({ seed: run, purpose: "bench", member }),
     }));
-  const time = async (maxTokens: number, run: number): Promise<number> => {
-    const start = performance.now();
+  const time = async (maxTokens: number, run: number): Promise<{ ms: number; cpu: number }> => {
+    const [start, before] = [performance.now(), cpuTime()];
     for await (const _ of engine.sample(requests(maxTokens, run)));
-    return performance.now() - start;
+    return { ms: performance.now() - start, cpu: cpuTime() - before };
   };
   // The difference of a long and a short call is decoding alone, without the prompt's prefill.
   const { drawn = work.tokens } = work;
-  for (let i = 0; i < work.repeats; i++) ms.push(((await time(drawn, i)) - (await time(2, i))) / (drawn - 2));
-  return ms;
+  for (let i = 0; i < work.repeats; i++) {
+    const [long, short] = [await time(drawn, i), await time(2, i)];
+    ms.push((long.ms - short.ms) / (drawn - 2));
+    cpuMs.push((long.cpu - short.cpu) / (drawn - 2));
+  }
+  return { ms, cpuMs };
 }
 
 const engine = await OnnxEngine.create({ threads: work.threads, activations: work.activations });
@@ -142,8 +156,8 @@ const said = new Promise((resolve) => process.once("message", resolve));
 process.send?.("ready");
 await said;
 const before = await gemmRate();
-const decodeMs = work.kind === "train" ? [] : await decode(engine);
-const found = work.kind === "decode" ? { ms: decodeMs, optimizerMs: [] } : { ...(await train(engine)), decodeMs };
+const decoded = work.kind === "train" ? { ms: [], cpuMs: [] } : await decode(engine);
+const found = work.kind === "decode" ? { ...decoded, optimizerMs: [] } : { ...(await train(engine)), decodeMs: decoded.ms };
 const after = await gemmRate();
 process.send?.({ gemm: [before, after], ...found, peakGb: peakGb(), copyGbs: copyRate() } satisfies Found);
 await engine.close();
