@@ -130,6 +130,11 @@ const engine = z.strictObject({
   base_url: z.string().min(1).optional().describe("Of tinker: address of the server, such as http://127.0.0.1:8000."),
   served_model: z.string().min(1).optional().describe("Of tinker: how the server calls the base that is trained; absent: its only one."),
   key_env: z.string().min(1).optional().describe("Of tinker: environment variable with the server's key; absent: TINKER_API_KEY, where that is set."),
+  round_tokens: count
+    .optional()
+    .describe(
+      "Of tinker: response budgets are asked for in multiples of this and cut here, so that a server that compiles for shapes (JAX) does so once where budgets differ, as in conversations; absent: 1.",
+    ),
   deadline_s: z.number().gt(0).optional().describe("Of tinker: seconds that an operation of the server may take; absent: 900."),
   away_s: z.number().gt(0).optional().describe("Of tinker: seconds that a server which does not answer is waited for; absent: 900."),
 });

@@ -35,7 +35,7 @@ export type EngineForm = TrainConfig["engine"] & { readonly threads: number; rea
 /** Options of an engine that are not for all, by the engine that reads them. */
 const ofOne: { readonly [name: string]: readonly (keyof TrainConfig["engine"])[] } = {
   onnx: ["activations"],
-  tinker: ["base_url", "served_model", "key_env", "deadline_s", "away_s"],
+  tinker: ["base_url", "served_model", "key_env", "round_tokens", "deadline_s", "away_s"],
 };
 
 /** Throws ConfigError for options that the engine would not read, and without the address of a server. */
@@ -174,13 +174,14 @@ export async function startEngine({ engine, seed, lora }: Starting, onNotice: (t
 }
 
 /** How a server is reached. Throws ConfigError for a key that is not there. */
-export function serverOptions(engine: Pick<TrainConfig["engine"], "base_url" | "served_model" | "key_env" | "deadline_s" | "away_s">) {
-  const { base_url: baseUrl = "", served_model: baseModel, key_env, deadline_s, away_s } = engine;
+export function serverOptions(engine: Pick<TrainConfig["engine"], "base_url" | "served_model" | "key_env" | "round_tokens" | "deadline_s" | "away_s">) {
+  const { base_url: baseUrl = "", served_model: baseModel, key_env, round_tokens: roundTokens, deadline_s, away_s } = engine;
   const key = keyFrom(key_env, "engine.key_env") ?? process.env.TINKER_API_KEY?.trim();
   return {
     baseUrl,
     ...(key && { key }),
     ...(baseModel !== undefined && { baseModel }),
+    ...(roundTokens !== undefined && { roundTokens }),
     limits: { ...(deadline_s !== undefined && { deadlineMs: 1000 * deadline_s }), ...(away_s !== undefined && { awayMs: 1000 * away_s }) },
   };
 }

@@ -1,6 +1,6 @@
 /** A real server of the Tinker protocol for tests: SkyRL with its JAX backend on the CPU, and a tiny Qwen3 model for it. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -21,13 +21,14 @@ export async function tinyQwen(): Promise<string> {
     const shape = { layers: 2, width: 64, heads: 4, kvHeads: 2, mlp: 128, vocabulary: tinyVocabulary, family: "qwen3" } as const;
     await engine.weights.load({ role: "policy", source: randomModel(shape, 11), trainable: false });
     await engine.weights.save({ role: "policy" }, folder);
+    // A short model, so that what fills it is short too.
+    const file = join(folder, "config.json");
+    writeFileSync(file, JSON.stringify({ ...(JSON.parse(readFileSync(file, "utf8")) as object), max_position_embeddings: 64 }));
   } finally {
     await engine.close();
   }
   const vocab = Object.fromEntries(Array.from({ length: tinyVocabulary }, (_, id) => [`t${id}`, id]));
   const tokenizer = { version: "1.0", added_tokens: [], pre_tokenizer: { type: "WhitespaceSplit" }, model: { type: "WordLevel", vocab, unk_token: "t0" } };
-  const server = join(dirname(folder), "tokenizer");
-  mkdirSync(server);
   writeFileSync(join(folder, "tokenizer.json"), JSON.stringify(tokenizer));
   writeFileSync(join(folder, "tokenizer_config.json"), JSON.stringify({ tokenizer_class: "PreTrainedTokenizerFast", eos_token: "t0" }));
   return folder;
@@ -100,6 +101,8 @@ export class Skyrl {
         UV_OFFLINE: "1",
         HF_HUB_OFFLINE: "1",
         JAX_PLATFORMS: "cpu",
+        // Compiled sooner, run slower: of a tiny model the first is all of the time.
+        XLA_FLAGS: "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true",
         JAX_COMPILATION_CACHE_DIR: cache,
         JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS: "0",
         JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES: "-1",

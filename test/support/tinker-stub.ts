@@ -26,6 +26,8 @@ export interface StubOptions {
   readonly models?: readonly string[];
   /** Of a step it takes the rate alone, as a server whose optimizer is set when it starts. */
   readonly ownNumbers?: boolean;
+  /** Milliseconds before each result is told, as if it had been computed. */
+  readonly latencyMs?: number;
 }
 
 interface Held {
@@ -110,6 +112,7 @@ export class TinkerStub {
     const name = path.split("/")[0] as string;
     this.calls.set(name, (this.calls.get(name) ?? 0) + 1);
     const fault = this.faultOf(name);
+    if (name === "retrieve_future" && this.options.latencyMs) await new Promise((resolve) => setTimeout(resolve, this.options.latencyMs));
     if (fault === "drop") return void request.socket.destroy();
     if (typeof fault === "number") return send(response, fault, "application/json", JSON.stringify({ detail: `as the test asks: ${fault}` }));
     if (fault === "close") {

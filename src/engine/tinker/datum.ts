@@ -33,7 +33,7 @@ export interface TokenInputs {
 export function forwardDatum(sequence: Sequence): Datum {
   const { tokens, targets, from } = shifted(sequence);
   // Without weights a server would make them all 1, and their sum may be divided by.
-  return { tokens, inputs: { target_tokens: targets, weights: Float32Array.from(targets, (_, i) => (i >= from ? 1 : 0)) } };
+  return { tokens, inputs: { target_tokens: targets, weights: new Float32Array(targets.length).fill(1, from) } };
 }
 
 /** The sequence with the inputs of a policy-gradient loss. `of`: how many sequences the next optimizer step is made of. */
@@ -51,7 +51,7 @@ export function trainDatum(sequence: Sequence, { logprobs, coefficients }: Token
     tokens,
     inputs: {
       target_tokens: targets,
-      weights: column(() => 1),
+      weights: new Float32Array(length).fill(1, from),
       logprobs: column((t) => logprobs[t] as number),
       advantages: column((t) => (coefficients[t] as number) * factor),
     },

@@ -94,13 +94,13 @@ export class TinkerEngine implements Engine {
     const { result, weights } = await this.working(() =>
       this.drawing(role, async (source) => ({
         result: await this.link.connection.operate({
-          ...encodeSample(group, source),
+          ...encodeSample(group, source, this.link.multiple),
           what: "asample",
           repeatable: true,
           signal,
           read: (answer) => {
             const read = readSample(answer);
-            return read !== undefined && complete(read, group) ? read : undefined;
+            return read !== undefined && complete(read, group, this.link.multiple) ? read : undefined;
           },
         }),
         weights: role.identity,

@@ -46,7 +46,14 @@ export async function examineTinker(options: TinkerOptions): Promise<Examined> {
         },
       });
     const draw = (): Promise<SampleResult> => {
-      const request = { context: plainContext(ids), weights: { role: "base" }, temperature: 0.5, maxTokens: drawn, stop: { ids: [] }, key: [7, 0, 0, 0] } as const;
+      const request = {
+        context: plainContext(ids),
+        weights: { role: "base" },
+        temperature: 0.5,
+        maxTokens: drawn,
+        stop: { ids: [] },
+        key: [7, 0, 0, 0],
+      } as const;
       const group: SampleGroup = { request, indices: Array.from({ length: drawn }, (_, i) => [i]), seed: 7 };
       return connection.operate({ ...encodeSample(group, source), what: "asample", repeatable: true, read: readSample });
     };

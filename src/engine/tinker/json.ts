@@ -6,9 +6,16 @@ const digits = 9;
 
 function numbers(values: ArrayLike<number>): string {
   const parts = new Array<string>(values.length);
+  // Writing a number is what takes the time, and weights and advantages repeat along a sequence.
+  let last = Number.NaN;
+  let text = "";
   for (let i = 0; i < values.length; i++) {
     const x = values[i] as number;
-    parts[i] = Number.isInteger(x) && Math.abs(x) < 1e15 ? `${x}` : String(Number(x.toPrecision(digits)));
+    if (x !== last) {
+      last = x;
+      text = Number.isInteger(x) && Math.abs(x) < 1e15 ? `${x}` : x.toPrecision(digits);
+    }
+    parts[i] = text;
   }
   return parts.join(",");
 }

@@ -26,6 +26,11 @@ export interface TinkerOptions {
   readonly saveEvery?: number;
   /** Whether anything is to be trained. Without, the server is not asked how it trains, which takes a model and seconds. Default true. */
   readonly trains?: boolean;
+  /**
+   * Response budgets are asked for in multiples of this, and cut here. A server that compiles for shapes (JAX) then compiles
+   * once where budgets differ from call to call, as in conversations, and draws tokens that nobody reads. Default 1.
+   */
+  readonly roundTokens?: number;
   /** Told in a sentence what is waited for, or was made again. */
   readonly onNotice?: (text: string) => void;
 }
@@ -90,6 +95,10 @@ export class ServerLink implements Server {
 
   get place(): string {
     return this.connection.place;
+  }
+
+  get multiple(): number {
+    return this.options.roundTokens ?? 1;
   }
 
   /** Of an engine that trains: whatever trains was refused before where it was opened without. */

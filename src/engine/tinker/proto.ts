@@ -30,11 +30,21 @@ export const protobufType = "application/x-protobuf";
 /** The numbers of tensors' types. */
 export const types = { float32: 1, int64: 2 } as const;
 
-const bytesOf = (array: Int32Array | Float32Array | BigInt64Array): Uint8Array => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+const bytesOf = (array: Int32Array | Float32Array): Uint8Array => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+
+/** As 64-bit numbers, lower half first; many times as fast as by way of BigInt. */
+function widened(values: Int32Array): Int32Array {
+  const halves = new Int32Array(2 * values.length);
+  values.forEach((value, i) => {
+    halves[2 * i] = value;
+    halves[2 * i + 1] = value >> 31;
+  });
+  return halves;
+}
 
 function tensor(values: Int32Array | Float32Array): object {
   const whole = values instanceof Int32Array;
-  return { dense: bytesOf(whole ? BigInt64Array.from(values, BigInt) : values), dtype: whole ? types.int64 : types.float32, shape: [values.length] };
+  return { dense: bytesOf(whole ? widened(values) : values), dtype: whole ? types.int64 : types.float32, shape: [values.length] };
 }
 
 const datum = ({ tokens, inputs }: Datum): object => ({
@@ -68,8 +78,8 @@ interface ProtoSample {
 }
 
 /** The bytes in a buffer of their own, at whose start an array of any type may lie. */
-const own = (bytes: Uint8Array): ArrayBuffer => Uint8Array.from(bytes).buffer;
-const floats = (bytes: Uint8Array): Float64Array => Float64Array.from(new Float32Array(own(bytes)));
+const own = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer;
+const floats = (bytes: Uint8Array): Float64Array => new Float64Array(new Float32Array(own(bytes)));
 
 /** Undefined where the bytes are not of a pass with float32 log-probs. */
 export const decodePass = (body: Uint8Array): PassResult | undefined => whole(() => passOf(messages.pass.decode(body) as unknown as ProtoPass));

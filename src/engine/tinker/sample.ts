@@ -49,9 +49,10 @@ export function groupsOf(requests: readonly SampleRequest[]): SampleGroup[] {
   return [...open.values()].flat().map(({ request, keys, seed }) => ({ request, indices: [...keys.values()], seed }));
 }
 
-/** `source`: the checkpoint or base that draws. */
-export function encodeSample({ request, indices, seed }: SampleGroup, source: object): Encoded {
-  const { context, maxTokens, stop, greedy, temperature } = request;
+/** `source`: the checkpoint or base that draws; `multiple`: budgets are asked for in multiples of this, and what comes beyond a budget is cut off here. */
+export function encodeSample({ request, indices, seed }: SampleGroup, source: object, multiple = 1): Encoded {
+  const { context, stop, greedy, temperature } = request;
+  const maxTokens = Math.ceil(request.maxTokens / multiple) * multiple;
   return post("asample", {
     num_samples: indices.length,
     prompt: promptOf(context.ids),
@@ -83,9 +84,9 @@ export function promptLogp({ promptLogprobs }: SampleResult, tokens: number): Fl
 }
 
 /** Whether a result has an answer for each member, with a log-prob for each token. */
-export const complete = ({ sequences }: SampleResult, { indices, request }: SampleGroup): boolean =>
+export const complete = ({ sequences }: SampleResult, { indices, request }: SampleGroup, multiple = 1): boolean =>
   sequences.length === indices.length &&
-  sequences.every(({ ids, logprobs }) => ids.length === logprobs.length && ids.length > 0 && ids.length <= request.maxTokens);
+  sequences.every(({ ids, logprobs }) => ids.length === logprobs.length && ids.length > 0 && ids.length <= Math.ceil(request.maxTokens / multiple) * multiple);
 
 const none = (length: number): Float64Array => new Float64Array(length).fill(Number.NaN);
 
@@ -112,8 +113,9 @@ export function sampleOf(
       mend: "resume the run from its last checkpoint: the weights are not finite",
     });
   }
-  const end = sample.ids.findIndex((id) => request.stop.ids.includes(id));
-  const length = end >= 0 ? end + 1 : sample.ids.length;
+  const within = sample.ids.slice(0, request.maxTokens);
+  const end = within.findIndex((id) => request.stop.ids.includes(id));
+  const length = end >= 0 ? end + 1 : within.length;
   const logp = sample.logprobs.slice(0, length);
   return {
     index,
