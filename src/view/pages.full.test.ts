@@ -121,6 +121,9 @@ describe.skipIf(executable === undefined)("the view's pages", () => {
     const page = await open(address);
     const chart = page.locator(".chart").filter({ hasText: "Entropy" }).first();
     const plot = chart.locator("svg");
+    // Drawn once its width is known; before, its place would be another.
+    await chart.locator(".line").first().waitFor({ state: "attached" });
+    await plot.hover();
     const box = (await plot.boundingBox()) ?? { x: 0, y: 0, width: 0, height: 0 };
     await page.mouse.move(box.x + box.width - 12, box.y + 40);
     await chart.getByText("step 12").waitFor();
