@@ -113,6 +113,24 @@ describe("the process", () => {
     expect(await again.end()).toBe(0);
   });
 
+  it("ends with a word where its engine was ended", async () => {
+    const lost = await startTouchstone(["serve", "starters/chain-100k", "--port", "0", "--threads", "1"]);
+    const ask = () =>
+      fetch(`${lost.address}/v1/completions`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ prompt: "5+3", max_tokens: 8 }),
+      });
+    expect((await ask()).status).toBe(200);
+    const children = (await run("ps", ["-o", "pid=,args=", "--ppid", String(lost.child.pid)])).out;
+    const [, pid] = /^\s*(\d+) .*engine\/onnx\/process/m.exec(children) as RegExpExecArray;
+    const ended = new Promise((resolve) => lost.child.once("exit", resolve));
+    process.kill(Number(pid), "SIGKILL");
+    expect((await ask()).status).toBe(500);
+    expect(await ended).toBe(1);
+    expect(lost.told()).toMatch(/^error: .*its process \d+ ended \(killed by SIGKILL/m);
+  });
+
   it("takes what nobody means, from many at once, and answers the next as before", async () => {
     const chat = (more: object) =>
       post({ messages: [{ role: "user", content: "7+3-4+2" }], temperature: 0, max_tokens: 12, ...more }, "/v1/chat/completions?token=word");

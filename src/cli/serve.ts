@@ -90,12 +90,13 @@ async function serveAll(model: string | undefined, flags: ServeFlags): Promise<v
   refuseOpen(host, secret);
   const progress = new Progress({ label: "serve", silent: false });
   const ends: End[] = [];
+  const lost = new Lost();
   const closeAll = async (): Promise<void> => void (await Promise.all(ends.splice(0).map((end) => end())));
   try {
     const routes: Route[] = [];
     const lines: string[] = [];
     if (judges) await addVerifier(flags, { routes, lines, ends, progress });
-    if (model !== undefined) await addPolicy(model, withChatOfRun(model, flags), { routes, lines, ends, progress });
+    if (model !== undefined) await addPolicy(model, withChatOfRun(model, flags), { routes, lines, ends, progress }, lost);
     const options: ServeOptions = {
       routes: [health(routes), ...routes],
       host,
@@ -108,9 +109,10 @@ async function serveAll(model: string | undefined, flags: ServeFlags): Promise<v
     for (const line of lines) process.stderr.write(`${line}\n`);
     if (secret !== undefined) process.stderr.write(`Token: ${secret}\n`);
     print(served.address);
-    await interrupted();
+    await Promise.race([interrupted(), lost.told]);
     if (served.open > 0) process.stderr.write(`Finishing ${served.open} ${served.open === 1 ? "request" : "requests"}; once more ends at once.\n`);
     await served.close();
+    lost.throwIfTold();
   } finally {
     progress.end();
     await closeAll();
@@ -159,7 +161,25 @@ async function posedFor(flags: ServeFlags): Promise<Pick<Posed, "verifier" | "so
   throw new ConfigError({ place: "touchstone serve", cause: "no verifier is named", mend: "give --verifier" });
 }
 
-async function addPolicy(text: string, flags: ServeFlags, { routes, lines, ends, progress }: Parts): Promise<void> {
+/** An engine that is gone: the server ends then, so that whoever watches over it can start it again. */
+class Lost {
+  private error: unknown;
+  private tell: () => void = () => undefined;
+  readonly told = new Promise<void>((resolve) => {
+    this.tell = resolve;
+  });
+
+  readonly by = (error: unknown): void => {
+    this.error ??= error;
+    this.tell();
+  };
+
+  throwIfTold(): void {
+    if (this.error !== undefined) throw this.error;
+  }
+}
+
+async function addPolicy(text: string, flags: ServeFlags, { routes, lines, ends, progress }: Parts, lost: Lost): Promise<void> {
   const { model, tokenizer, config } = await readModel(text, flags, chatOf(flags), false);
   progress.waitFor("the engine");
   const engine = await startFor(config, flags.threads);
@@ -167,7 +187,7 @@ async function addPolicy(text: string, flags: ServeFlags, { routes, lines, ends,
   progress.waitFor("the model");
   await engine.weights.load(loadRequestOf(model, role));
   const name = flags.name ?? (model.run ? `${basename(model.run.reader.folder)}@${model.run.step}` : basename(model.adapter ?? model.folder));
-  const policy = new Policy({ engine, tokenizer, name, maxTokens: config.maxPositions, ...(flags.stop && { stops: flags.stop }) });
+  const policy = new Policy({ engine, tokenizer, name, maxTokens: config.maxPositions, onLost: lost.by, ...(flags.stop && { stops: flags.stop }) });
   routes.push(...policyRoutes(policy, flags.deadline * 1000));
   lines.push(`Serving ${text} as ${JSON.stringify(name)} under /v1.`);
 }

@@ -53,6 +53,8 @@ export interface PolicyOptions {
   readonly calls?: number;
   /** Responses that are drawn in one call. Default 64. */
   readonly rows?: number;
+  /** Told when the engine fails and does not answer any more. */
+  readonly onLost?: (error: unknown) => void;
 }
 
 /** Requests that may wait. */
@@ -91,7 +93,7 @@ export class Policy {
   async draw(contexts: readonly Int32Array[], n: number, decoder: Decoder, signal: AbortSignal, onText?: OnText): Promise<Drawn[]> {
     const requests = contexts.flatMap((context, i) => this.requests(context, n, decoder, i));
     this.refuseFull(this.batcher.waiting);
-    return this.drawn(requests, decoder, signal, onText);
+    return this.watched(this.drawn(requests, decoder, signal, onText));
   }
 
   /** What each token of a text has as log-prob after those before it; nothing of the first. */
@@ -99,8 +101,18 @@ export class Policy {
     const sequence = { context: plainContext(ids.slice(0, 1)), response: ids.slice(1), weights: { role }, temperature };
     const want = { entropy: true, ...(listed > 0 && { topK: listed }) };
     this.refuseFull(this.gate.waiting);
-    const [scores] = await this.gate.run(() => this.options.engine.score([sequence], want, { signal }), signal);
+    const [scores] = await this.watched(this.gate.run(() => this.options.engine.score([sequence], want, { signal }), signal));
     return scores as Scores;
+  }
+
+  /** A fault may be the engine's end: then it does not tell its counts either. */
+  private async watched<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (error) {
+      if (error instanceof EngineError) this.options.engine.usage().catch((lost: unknown) => this.options.onLost?.(lost));
+      throw error;
+    }
   }
 
   private refuseFull(waiting: number): void {
