@@ -83,17 +83,17 @@ export async function skyrlSuite(version: "0.3" | "0.4", kills = 3): Promise<voi
         const [theirs, ours] = [await pass(engine), await pass(own)];
         const worst = Math.max(...theirs.flatMap((logp, i) => [...logp].map((x, t) => Math.abs(x - (ours[i][t] as number)))));
         // Without memory and with a large epsilon a step is the gradient itself, made smaller.
-        const update = { rule: "adamw", rate: 1, beta1: 0, beta2: 0, epsilon: 100 } as const;
-        const norms = [await engine.step({ set: "role:policy", update }), await own.step({ set: "role:policy", update })].map(({ gradNorm }) => gradNorm);
+        const update = { rule: "adamw", rate: 1, beta1: 0, beta2: 0, epsilon: 1e4 } as const;
+        await engine.step({ set: "role:policy", update });
+        await own.step({ set: "role:policy", update });
         await engine.weights.save(policy, after);
         await own.weights.save(policy, join(scratch, "own"));
-        const cosine = await cosineOf(before, after, join(scratch, "own"));
-        console.log(
-          `SkyRL ${version} against the embedded engine: log-probs within ${worst.toExponential(1)}, change of weights of a step with cosine ${cosine}, norms ${norms}`,
-        );
+        const { cosine, ratio } = await changesOf(before, after, join(scratch, "own"));
+        const told = `log-probs within ${worst.toExponential(1)}, change of weights of a step with cosine ${cosine.toFixed(6)} and ${ratio.toFixed(5)} times as long`;
+        console.log(`SkyRL ${version} against the embedded engine: ${told}`);
         expect(worst).toBeLessThan(1e-3);
         expect(cosine).toBeGreaterThanOrEqual(0.999);
-        expect(Math.abs((norms[0] as number) / (norms[1] as number) - 1)).toBeLessThan(1e-3);
+        expect(Math.abs(ratio - 1)).toBeLessThan(1e-3);
       } finally {
         await own.close();
         await engine.close();
@@ -118,14 +118,17 @@ export async function skyrlSuite(version: "0.3" | "0.4", kills = 3): Promise<voi
 
     let trained = "";
     it("teaches a policy in 20 GRPO steps of 16 x 8: 0.1 more reward in the last five than in the first five", async () => {
-      const settings = options("grpo", { steps: 20, problems: 16, group: 8, checkpoint: { every: 20 } });
+      const settings = options("grpo", { steps: 20, problems: 16, group: 8, lr: 0.01, checkpoint: { every: 20 } });
       const { model: last } = await train(settings);
       trained = last;
       const steps = stepsOf(settings.out);
       const gain = mean(steps.slice(-5)) - mean(steps.slice(0, 5));
       console.log(`SkyRL ${version}: reward ${mean(steps.slice(0, 5)).toFixed(3)} in the first five steps, ${mean(steps.slice(-5)).toFixed(3)} in the last`);
       expect(gain).toBeGreaterThanOrEqual(0.1);
-      expect(Math.max(...steps.map(({ gap_mean }) => gap_mean as number))).toBeLessThan(1e-4);
+      // A batch whose answers are all right has no pass that could tell.
+      const gaps = steps.flatMap(({ gap_mean }) => gap_mean ?? []);
+      expect(gaps.length).toBeGreaterThanOrEqual(10);
+      expect(Math.max(...gaps)).toBeLessThan(1e-4);
     });
 
     /** The numbers of a run that nothing happened to, within what a batch of another make-up leaves. */
@@ -263,19 +266,28 @@ function lastCheckpoint(folder: string): number | undefined {
   }
 }
 
-/** Cosine between the changes of all tensors of an adapter, from `before` to two others. */
-async function cosineOf(before: string, one: string, other: string): Promise<number> {
-  const [from, a, b] = await Promise.all([before, one, other].map((folder) => SafetensorsFile.open(join(folder, "adapter_model.safetensors"))));
-  let [ab, aa, bb] = [0, 0, 0];
-  for (const name of from.entries.keys()) {
-    const [start, x, y] = await Promise.all([from, a, b].map((file) => file.readFloat64(name)));
-    for (let i = 0; i < start.length; i++) {
-      const [dx, dy] = [(x[i] as number) - (start[i] as number), (y[i] as number) - (start[i] as number)];
-      ab += dx * dy;
-      aa += dx * dx;
-      bb += dy * dy;
-    }
+/**
+ * The changes of an adapter, from `before` to two others: the cosine between them, and the first's length over the second's.
+ * A server may have one A for q, k and v, and one for gate and up, which it writes down several times: its gradient is then the sum of theirs.
+ */
+async function changesOf(before: string, one: string, other: string): Promise<{ readonly cosine: number; readonly ratio: number }> {
+  const files = await Promise.all([before, one, other].map((folder) => SafetensorsFile.open(join(folder, "adapter_model.safetensors"))));
+  const tied = new Map<string, { readonly theirs: Float64Array; readonly ours: Float64Array }>();
+  for (const name of files[0].entries.keys()) {
+    const [start, theirs, ours] = await Promise.all(files.map((file) => file.readFloat64(name)));
+    const changed = (to: ArrayLike<number>): Float64Array => Float64Array.from(to, (x, i) => x - (start[i] as number));
+    const same = tied.get(Array.from(start).join());
+    // A new B is zero wherever it lies: only an A tells what it belongs to.
+    if (name.includes("lora_A") && same) changed(ours).forEach((x, i) => (same.ours[i] += x));
+    else tied.set(name.includes("lora_A") ? Array.from(start).join() : name, { theirs: changed(theirs), ours: changed(ours) });
   }
-  await Promise.all([from, a, b].map((file) => file.close()));
-  return ab / Math.sqrt(aa * bb);
+  await Promise.all(files.map((file) => file.close()));
+  let [ab, aa, bb] = [0, 0, 0];
+  for (const { theirs, ours } of tied.values()) {
+    theirs.forEach((x, i) => {
+      const y = ours[i] as number;
+      [ab, aa, bb] = [ab + x * y, aa + x * x, bb + y * y];
+    });
+  }
+  return { cosine: ab / Math.sqrt(aa * bb), ratio: Math.sqrt(aa / bb) };
 }
