@@ -3,9 +3,9 @@
  * server is away, and given up at a deadline. An operation is submitted and then asked for until it is done.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { type Answer, type Call, Http, LostAnswer } from "../../core/http.js";
 import { detailOf, faultOf, isFault, lateFault, meaningOf, ServerFault } from "./faults.js";
-import { type Answer, type Call, Http, LostAnswer } from "./http.js";
-import type { Encoded } from "./wire.js";
+import { type Encoded, sentWith } from "./wire.js";
 
 /** Times in milliseconds. */
 export interface Limits {
@@ -48,7 +48,7 @@ export class Connection {
     /** Told in a sentence what is waited for. */
     private readonly onNotice: (text: string) => void,
   ) {
-    this.http = new Http(base, key);
+    this.http = new Http(base, sentWith(key));
   }
 
   get place(): string {

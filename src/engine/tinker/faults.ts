@@ -1,7 +1,7 @@
 /** What can go wrong between this side and a server, in kinds that the engine reacts to, each with its sentence. */
 import { type DivergenceError, EngineError, type ErrorParts } from "../../core/errors.js";
+import type { Answer } from "../../core/http.js";
 import type { Json } from "../../core/json.js";
-import type { Answer } from "./http.js";
 
 /**
  * `ambiguous`: a request that must not be applied twice may have been applied; `model-lost`: the server has no such model

@@ -3,11 +3,12 @@
  * models back where the process ends without having done so itself.
  */
 import { parentPort, workerData } from "node:worker_threads";
-import { Http } from "./http.js";
+import { Http } from "../../core/http.js";
 import type { HeartbeatData, HeartbeatOrder } from "./session.js";
+import { sentWith } from "./wire.js";
 
 const { base, key, everyMs, done } = workerData as HeartbeatData;
-const http = new Http(base, key);
+const http = new Http(base, sentWith(key));
 let session: string | undefined;
 
 /** A beat, or the end of a model. What fails is left: the next beat is the repetition, and a server drops models of silent sessions itself. */

@@ -3,11 +3,12 @@
  * lost. Requests are sent one after another, so that a server that takes them by arrival and one that takes them by number
  * do the same; their results are waited for together.
  */
+
+import type { Answer } from "../../core/http.js";
 import type { Connection } from "./connection.js";
 import { jsonOf } from "./connection.js";
 import { chunksOf } from "./datum.js";
 import { isFault, ServerFault } from "./faults.js";
-import type { Answer } from "./http.js";
 import * as json from "./json.js";
 import * as proto from "./proto.js";
 import type { Datum, Dialect, Encoded, LossName, PassRequest, PassResult } from "./wire.js";

@@ -1,9 +1,9 @@
 /** What a server does, found out by asking it: never by its version. Everything here happens before a run's first step. */
 import { CapabilityError, ConfigError } from "../../core/errors.js";
+import { LostAnswer } from "../../core/http.js";
 import type { Connection } from "./connection.js";
 import type { Reduction } from "./datum.js";
 import { faultOf } from "./faults.js";
-import { LostAnswer } from "./http.js";
 import { type Adam, post, readObject, type ServerModel, type ServerTraits } from "./model.js";
 import type { Datum, Dialect } from "./wire.js";
 

@@ -3,10 +3,10 @@
  * i, so that a prompt is computed once. Seeds come from the key of the first member.
  */
 import { EngineError } from "../../core/errors.js";
+import type { Answer } from "../../core/http.js";
 import type { RandomKey } from "../../core/random.js";
 import type { Sample, SampleRequest } from "../contract.js";
 import { jsonOf } from "./connection.js";
-import type { Answer } from "./http.js";
 import * as json from "./json.js";
 import { post } from "./model.js";
 import * as proto from "./proto.js";

@@ -1,4 +1,5 @@
 /** What goes over the wire, without a dialect: sequences with the inputs of a loss, and results. */
+import type { HttpOptions } from "../../core/http.js";
 
 /** One sequence of a forward or backward pass. All arrays but `tokens` are of the targets. */
 export interface Datum {
@@ -53,3 +54,6 @@ export interface Encoded {
 
 /** How a server wants passes: in JSON with an endpoint of their own for forward passes, or in protobuf with a flag. */
 export type Dialect = "json" | "protobuf";
+
+/** What goes with every request: the key, where there is one. */
+export const sentWith = (key: string | undefined): HttpOptions => ({ place: "engine.base_url", ...(key !== undefined && { headers: { "x-api-key": key } }) });
