@@ -268,6 +268,7 @@ function logBase(c: Cursor): Expression {
   const token = c.peek();
   if (token?.kind === "open") return atom(c);
   // "\log_28" is the logarithm of 8 to the base 2.
+  if (token?.kind === "number" && !/^\d+$/.test(token.text)) return c.fail("a base that is no whole number");
   if (token?.kind === "number" && token.text.length > 1 && !startsArgument(c.peek(1))) {
     c.replace({ ...token, text: token.text[0] as string }, { ...token, text: token.text.slice(1), gap: 1 });
     return numeral(c);
@@ -302,6 +303,7 @@ function root(c: Cursor, known: Expression | undefined): Expression {
 function argument(c: Cursor): Expression {
   const token = c.peek();
   if (token?.kind === "number" && token.text.length > 1) {
+    if (!/^\d+$/.test(token.text)) return c.fail("a decimal without braces");
     c.replace({ ...token, text: token.text[0] as string }, { ...token, text: token.text.slice(1), gap: 0 });
     return numberOf(BigInt(c.next().text));
   }
