@@ -118,7 +118,7 @@ export async function skyrlSuite(version: "0.3" | "0.4", kills = 3): Promise<voi
 
     let trained = "";
     it("teaches a policy in 20 GRPO steps of 16 x 8: 0.1 more reward in the last five than in the first five", async () => {
-      const settings = options("grpo", { steps: 20, problems: 16, group: 8, lr: 0.01, checkpoint: { every: 20 } });
+      const settings = options("grpo", { steps: 20, problems: 16, group: 8, lr: 0.002, checkpoint: { every: 20 } });
       const { model: last } = await train(settings);
       trained = last;
       const steps = stepsOf(settings.out);
@@ -127,7 +127,7 @@ export async function skyrlSuite(version: "0.3" | "0.4", kills = 3): Promise<voi
       expect(gain).toBeGreaterThanOrEqual(0.1);
       // A batch whose answers are all right has no pass that could tell.
       const gaps = steps.flatMap(({ gap_mean }) => gap_mean ?? []);
-      expect(gaps.length).toBeGreaterThanOrEqual(10);
+      expect(gaps.length).toBeGreaterThanOrEqual(5);
       expect(Math.max(...gaps)).toBeLessThan(1e-4);
     });
 
@@ -184,11 +184,16 @@ export async function skyrlSuite(version: "0.3" | "0.4", kills = 3): Promise<voi
       for (let tries = 0; killed < kills && tries < 4 * kills; tries++) {
         const begun = lastCheckpoint(out) !== undefined;
         const child = client(begun ? ["train", "--resume", out] : begin);
+        let told = "";
+        child.stderr?.on("data", (piece: Buffer) => (told += piece.toString()));
         const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
         // From the moment on that it trains, at one that differs each time.
         await Promise.race([said(child, begun ? /training/ : /training: 1\//), ended]);
         await Promise.race([sleep(137 * (tries + 1)), ended]);
-        if (child.exitCode !== null) break;
+        if (child.exitCode !== null) {
+          expect(child.exitCode, told).toBe(0);
+          break;
+        }
         child.kill("SIGKILL");
         await ended;
         killed++;
