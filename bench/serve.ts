@@ -26,6 +26,7 @@ const problems = readFileSync(join(repository, "test", "data", "math500.jsonl"),
 const server = await startedServer(["--verifier", "math", "--verifier-workers", String(workers)]);
 try {
   const told = async (name: string, thinkMs: number, lasting: number): Promise<void> => {
+    const before = server.processorMs();
     const { count, errors, wrong, ms, sentMs } = await grading({ address: server.address, problems, graders, seconds: lasting, thinkMs });
     const at = (part: number): string => (ms[Math.floor(part * (ms.length - 1))] as number).toFixed(1);
     say(
@@ -33,6 +34,7 @@ try {
       `median ${at(0.5)} ms  p99 ${at(0.99)} ms  max ${at(1)} ms`,
       `${errors.length} errors${errors.length > 0 ? ` (${errors[0]})` : ""}`,
       `${wrong} wrong verdicts`,
+      `${((server.processorMs() - before) / count).toFixed(2)} ms of processor time a verdict in the server`,
     );
   };
   say(`${availableParallelism()} cores, load ${loadavg()[0]?.toFixed(1)} before; ${workers} threads that judge`);

@@ -1,5 +1,6 @@
 /** Many graders at once against a server of verdicts, as trainers are: each sends an answer, waits, and goes on. */
 import { type ChildProcess, spawn } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { Agent, request } from "node:http";
 import { repository } from "../../test/paths.js";
 
@@ -88,7 +89,7 @@ function post(url: string, body: string, agent: Agent): Promise<{ readonly statu
 }
 
 /** `touchstone serve` in a process of its own, on a port that is free. */
-export function startedServer(args: readonly string[]): Promise<{ readonly address: string; end(): Promise<void> }> {
+export function startedServer(args: readonly string[]): Promise<{ readonly address: string; processorMs(): number; end(): Promise<void> }> {
   const child: ChildProcess = spawn(process.execPath, ["--import", "tsx", "src/cli/main.ts", "serve", "--port", "0", ...args], {
     cwd: repository,
     stdio: ["ignore", "pipe", "inherit"],
@@ -100,6 +101,7 @@ export function startedServer(args: readonly string[]): Promise<{ readonly addre
       if (address.startsWith("http"))
         resolve({
           address,
+          processorMs: () => processorMs(child.pid as number),
           end: async () => {
             child.kill("SIGINT");
             await ended;
@@ -108,4 +110,14 @@ export function startedServer(args: readonly string[]): Promise<{ readonly addre
     });
     void ended.then(() => reject(new Error("touchstone serve ended")));
   });
+}
+
+/** Milliseconds of the processor that a process has taken, all its threads together; NaN where the system does not tell. */
+function processorMs(pid: number): number {
+  try {
+    const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+    return 10 * (Number(fields[11]) + Number(fields[12]));
+  } catch {
+    return Number.NaN;
+  }
 }

@@ -56,6 +56,8 @@ export interface Served {
 /** Of all bodies together. */
 const budgetBytes = 256 * 2 ** 20;
 const mostConnections = 2048;
+/** Connections that stand still are kept longer than clients keep theirs: one that is closed as a request comes fails that request. */
+const idleMs = 65_000;
 
 const headers = { "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store" };
 
@@ -64,9 +66,12 @@ export async function serve(options: ServeOptions): Promise<Served> {
   const { host = "127.0.0.1", port, token, drainMs = 10_000, readMs = 30_000 } = options;
   refuseOpen(host, token);
   const running = new Running(options);
-  const server = createServer({ requestTimeout: readMs, headersTimeout: Math.min(10_000, readMs), connectionsCheckingInterval: 500 }, (request, response) => {
-    void running.take(request, response);
-  });
+  const server = createServer(
+    { keepAliveTimeout: idleMs, requestTimeout: readMs, headersTimeout: Math.min(10_000, readMs), connectionsCheckingInterval: 500 },
+    (request, response) => {
+      void running.take(request, response);
+    },
+  );
   server.maxConnections = mostConnections;
   await listenAt(server, port, host, "touchstone serve");
   return {
