@@ -69,7 +69,8 @@ function shifted({ context, response }: Sequence): { readonly tokens: Int32Array
   const all = new Int32Array(context.ids.length + response.length);
   all.set(context.ids);
   all.set(response, context.ids.length);
-  return { tokens: all.slice(0, -1), targets: all.slice(1), from: context.ids.length - 1 };
+  // Views of one array: a batch has many of them.
+  return { tokens: all.subarray(0, -1), targets: all.subarray(1), from: context.ids.length - 1 };
 }
 
 /** A request holds at most so many sequences, and about so many bytes, as the protocol's own client has it. */

@@ -79,7 +79,13 @@ interface ProtoSample {
 
 /** The bytes in a buffer of their own, at whose start an array of any type may lie. */
 const own = (bytes: Uint8Array): ArrayBuffer => new Uint8Array(bytes).buffer;
-const floats = (bytes: Uint8Array): Float64Array => new Float64Array(new Float32Array(own(bytes)));
+
+/** Copied once more only where they do not lie as numbers must. */
+function floats(bytes: Uint8Array): Float64Array {
+  const { buffer, byteOffset, byteLength } = bytes;
+  if (byteLength % 4 !== 0) throw new RangeError("an array ends in the middle of a number");
+  return new Float64Array(byteOffset % 4 === 0 ? new Float32Array(buffer, byteOffset, byteLength / 4) : new Float32Array(own(bytes)));
+}
 
 /** Undefined where the bytes are not of a pass with float32 log-probs. */
 export const decodePass = (body: Uint8Array): PassResult | undefined => whole(() => passOf(messages.pass.decode(body) as unknown as ProtoPass));
