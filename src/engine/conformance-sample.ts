@@ -205,7 +205,9 @@ export const sampleCases: readonly Case[] = [
         answers.push(answer);
         controller.abort(new Error("enough"));
       }
-      expect(answers[0]).toMatchObject({ index: 0, stop: "length" });
+      expect(answers[0].stop).toBe("length");
+      // A server may draw all of them together, and tell any of them first.
+      if (bench.has("exact")) expect(answers[0].index).toBe(0);
       expect(new Set(answers.map(({ index }) => index)).size).toBe(answers.length);
       for (const { stop, ids } of answers.slice(1)) expect(stop).toBe(ids.length === most ? "length" : "cancelled");
       expect(answers.slice(1).some(({ stop }) => stop === "length")).toBe(false);
