@@ -34,19 +34,26 @@ function signed(c: Cursor, read: (c: Cursor) => Expression): Expression {
   }, read(c));
 }
 
+/** Divisions in a row, and signs behind one operand: each is a level of the expression. */
+const mostLevels = 200;
+
 function product(c: Cursor): Expression {
   let value = powered(c);
-  for (;;) {
+  for (let levels = 0; ; ) {
+    if (levels > mostLevels) return c.fail("there are too many divisions in a row");
     if (c.takeSign("*")) value = times(value, signed(c, powered));
     else if (c.isSign("/") || c.isSign("÷")) {
       if (unitFollows(c, 1, value)) return value;
       c.next();
+      levels++;
       value = divide(value, signed(c, powered));
     } else if (c.isSign("mod") || (c.is("word", "mod") && !c.ended)) {
       c.next();
+      levels++;
       value = call("mod", value, powered(c));
     } else if (c.is("command", "choose") || c.is("word", "choose")) {
       c.next();
+      levels++;
       value = call("binomial", value, powered(c));
     } else if (isFactorNext(c, value)) value = times(value, powered(c));
     else return value;
@@ -141,7 +148,8 @@ function unitFollows(c: Cursor, ahead: number, value: Expression): boolean {
 /** What `atom` reads, with factorials, degrees and powers behind it. */
 export function powered(c: Cursor): Expression {
   let value = atom(c);
-  for (;;) {
+  for (let levels = 0; ; levels++) {
+    if (levels > mostLevels) return c.fail("there are too many signs behind an operand");
     if ((c.is("word", "squared") || c.is("word", "cubed")) && !isUnit(c.peek(1)?.text ?? "")) {
       value = power(value, numberOf(c.next().text === "squared" ? 2 : 3));
     } else if (c.isSign("!")) {

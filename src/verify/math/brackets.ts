@@ -96,8 +96,18 @@ export function isInfinite(expression: Expression, sign: 1 | -1): boolean {
   return sign === 1 && expression.op === "constant" && expression.name === "infinity";
 }
 
+/** Whether a name with a condition behind it stands here: what has none is not tried as one. */
+function isBuilder(c: Cursor): boolean {
+  if (c.peek()?.kind !== "word" && c.peek()?.kind !== "name") return false;
+  for (let ahead = 1; ahead < 8; ahead++) {
+    if (c.isSign("∈", ahead) || c.isSign("|", ahead) || c.isSign(":", ahead)) return true;
+    if (c.isSign(",", ahead)) return false;
+  }
+  return false;
+}
+
 function set(c: Cursor): Expression {
-  const built = c.peek()?.kind === "word" || c.peek()?.kind === "name" || c.peek()?.kind === "open" ? c.attempt(() => builder(c)) : undefined;
+  const built = isBuilder(c) ? c.attempt(() => builder(c)) : undefined;
   if (built !== undefined) return built;
   return c.inside(() => {
     const found = entries(c, () => c.is("close", "\\}"));

@@ -20,6 +20,9 @@ export interface Spelling {
   readonly letters: "unit" | "variable";
 }
 
+/** Steps that a failed attempt costs. */
+const failure = 100;
+
 /** Brackets within brackets that are read. */
 const deepest = 48;
 
@@ -130,6 +133,8 @@ export class Cursor {
     } catch (error) {
       if (!(error instanceof Unreadable)) throw error;
       [this.at, this.bars, this.depth, this.squareCloses, this.barParts] = [at, bars, depth, squareCloses, barParts];
+      // Attempts within attempts that all fail double with every level.
+      this.budget.spend(failure);
       return undefined;
     }
   }

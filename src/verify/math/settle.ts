@@ -48,6 +48,9 @@ function dollars(raw: readonly Token[]): Token[] {
 /** Marks that come in pairs around an answer. */
 const paired: ReadonlySet<string> = new Set(["**", "*", '"', "'", "_"]);
 
+/** Things around an answer that are taken off: more are no setting of it. */
+const mostLayers = 200;
+
 /** Without Markdown, quotes, redundant braces and final punctuation, at any depth of braces around the whole. */
 function trim(raw: readonly Token[]): Token[] {
   // A point before a closing brace ends a sentence, as one at the end does.
@@ -57,7 +60,7 @@ function trim(raw: readonly Token[]): Token[] {
   });
   let start = 0;
   let end = tokens.length;
-  for (let changed = true; changed && start < end; ) {
+  for (let changed = true, layers = 0; changed && start < end && layers < mostLayers; layers++) {
     changed = false;
     const first = tokens[start] as Token;
     const last = tokens[end - 1] as Token;
