@@ -20,10 +20,10 @@ const foreign = new RegExp(
   ].join("|"),
   "giu",
 );
-const foreignBeginnings =
-  "答 정답 답 ponse respuesta antwort resposta risposta antwoord svar odpowied odpověď răspuns cevap đáp jawaban απάντηση ответ відповідь جواب إجابة उत्तर".split(
-    " ",
-  );
+const foreignBeginnings = "ponse respuesta antwort resposta risposta antwoord svar odpowied cevap jawaban".split(" ");
+/** Those that no ASCII text has. */
+const otherBeginnings = "答 정답 답 odpověď răspuns đáp απάντηση ответ відповідь جواب إجابة उत्तर".split(" ");
+const beyondAscii = /[^\0-\x7f]/;
 /** What ends a sentence behind its number in languages that put the verb, or the word for what is counted, there. */
 const behindNumber =
   /^(.*\d[^\p{L}]*)[ \t]*(?:です|だ|である|입니다|이다|이에요|है|个|個|人|元|円|圆|岁|只|本|次|天|小时|时|分钟|分|度|块|种|名|页|米|公里|개|명|원|일|시간)[。.]?$/u;
@@ -56,7 +56,8 @@ export function announcedIn(text: string, since = text.length): Candidate[] {
     for (let at = lower.indexOf(beginning); at >= 0; at = lower.indexOf(beginning, at + beginning.length)) found.push(...announcementsAt(text, at));
   }
   for (const at of ["option ", "choice "].flatMap((word) => positionsOf(lower, word))) found.push(...letteredAt(text, at));
-  if (foreignBeginnings.some((word) => lower.includes(word))) found = found.concat(matchesOf(text, foreign, 0, "phrase"));
+  const isForeign = foreignBeginnings.some((word) => lower.includes(word)) || (beyondAscii.test(lower) && otherBeginnings.some((word) => lower.includes(word)));
+  if (isForeign) found = found.concat(matchesOf(text, foreign, 0, "phrase"));
   found = found.concat(headingsIn(text, lower));
   markers.lastIndex = 0;
   for (let match = markers.exec(text); match !== null; match = markers.exec(text)) {
