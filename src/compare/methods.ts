@@ -8,6 +8,7 @@ import { ConfigError, DivergenceError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
 import { isModulePath } from "../core/load.js";
 import { plan } from "../train/prepare.js";
+import { usualNorm } from "../train/rules.js";
 import { changesOf } from "../train/store/begun.js";
 import { RunReader } from "../train/store/reader.js";
 import { resume, separate, type TrainHooks, type TrainOptions, train } from "../train/train.js";
@@ -104,7 +105,10 @@ function evaluated({ eval: written, steps = 100 }: MethodsOptions["config"]): Tr
 function stateOf(folder: string, config: Json): "resume" | "kept" {
   const reader = RunReader.open(folder);
   const bare = ({ out: _, engine: __, loggers: ___, ...rest }: { readonly [name: string]: Json }): Json => rest;
-  const changes = changesOf(bare(reader.run.config as { readonly [name: string]: Json }), bare(config as { readonly [name: string]: Json }));
+  const [was, is] = [reader.run.config as { readonly [name: string]: Json }, config as { readonly [name: string]: Json }];
+  // A run keeps what its engine decided where nothing was written.
+  const decided: { readonly [name: string]: Json } = was.max_norm === usualNorm ? { max_norm: usualNorm } : {};
+  const changes = changesOf(bare(was), bare({ ...decided, ...is }));
   if (changes.length > 0) {
     throw new ConfigError({
       place: folder,

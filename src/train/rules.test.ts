@@ -6,7 +6,7 @@ import { parseTrainConfig } from "./config.js";
 import { optimizerMethod, ruleOf } from "./rules.js";
 
 const engine = (...has: Capability[]): EngineInfo => ({ name: "test", has: new Set(has), lacks: {}, fingerprint: {} });
-const every = engine("optimizer.adamw", "optimizer.sgd", "optimizer.muon");
+const every = engine("optimizer.adamw", "optimizer.moments", "optimizer.sgd", "optimizer.muon");
 
 /** The rule of the first update, as a configuration writes the optimizer. */
 function first(optimizer: object, info = every): unknown {
@@ -33,6 +33,10 @@ describe("the optimizer of a configuration", () => {
       adjust: "match_rms_adamw",
     });
     expect(first({ rule: "muon", momentum: 0.8, nesterov: false, adjust: "original" })).toMatchObject({ momentum: 0.8, nesterov: false, adjust: "original" });
+  });
+
+  it("is the rate alone where the engine goes by numbers of its own", () => {
+    expect(first({}, engine("optimizer.adamw"))).toEqual({ rule: "adamw", rate: 0.5 });
   });
 
   it("is refused where the engine has none", () => {

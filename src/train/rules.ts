@@ -32,9 +32,12 @@ export function optimizerMethod(config: TrainConfig): Method | undefined {
   return { name: "options", slots: { optimizer: { sets: { module: rule, options: { ...options, weight_decay } }, about: `${rule}, as set` } } };
 }
 
+/** Largest gradient norm where none is written and the engine can scale down. */
+export const usualNorm = 1;
+
 /** The norm that a gradient is scaled down to: what was asked for, 1, or none where the engine cannot. Throws CapabilityError where it was asked to and cannot. */
 export function normLimit(engine: EngineInfo, asked: number | undefined, place: string): number | undefined {
-  if (engine.has.has("optimizer.clip")) return asked ?? 1;
+  if (engine.has.has("optimizer.clip")) return asked ?? usualNorm;
   if (asked !== undefined) needCapability(engine, "optimizer.clip", place);
   return undefined;
 }

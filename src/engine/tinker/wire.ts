@@ -14,8 +14,8 @@ export interface Datum {
   };
 }
 
-/** Losses of the protocol that are used here. */
-export type LossName = "cross_entropy" | "importance_sampling" | "ppo" | "cispo";
+/** A loss by the name that the protocol gives it. */
+export type LossName = string;
 
 export interface PassRequest {
   readonly model: string;
