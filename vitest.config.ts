@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 const folders = "{src,test,bench,proofs}";
@@ -6,6 +7,8 @@ const minute = 60_000;
 export default defineConfig({
   test: {
     pool: "forks",
+    // All cores: half of the time a test waits for a program that it started.
+    maxWorkers: Math.max(2, availableParallelism()),
     globalSetup: ["test/support/temporary.ts", "test/support/compiled.ts"],
     projects: [
       {
