@@ -78,8 +78,8 @@ function isFactorNext(c: Cursor, value: Expression): boolean {
     case "vulgar":
       return false;
     case "number":
-      // "50!50!": nothing but a factorial ends what a digit could continue.
-      return value.op === "function" && value.name === "factorial" && c.isSign("!", -1);
+      // "50!50!": nothing but a factorial ends what a digit could continue, and "3+i4": no power and no index is written so of i.
+      return (value.op === "function" && c.isSign("!", -1)) || (isImaginary(value) && c.peek(-1)?.text === "i" && token.gap === 0 && !c.bound.includes("i"));
     case "word":
       return isFactorWord(c, token, value);
     case "command":
@@ -96,6 +96,8 @@ function isFactorNext(c: Cursor, value: Expression): boolean {
       return false;
   }
 }
+
+const isImaginary = (value: Expression): boolean => value.op === "constant" && value.name === "i";
 
 /** "5 Ω" and "3 μm" at the end of a number. */
 function isUnitSign(c: Cursor, token: Token, value: Expression): boolean {
@@ -153,9 +155,11 @@ export function powered(c: Cursor): Expression {
     if ((c.is("word", "squared") || c.is("word", "cubed")) && !isUnit(c.peek(1)?.text ?? "")) {
       value = power(value, numberOf(c.next().text === "squared" ? 2 : 3));
     } else if (c.isSign("!")) {
-      if (c.isSign("!", 1)) c.fail("a double factorial is not supported");
       c.next();
-      value = call("factorial", value);
+      const isDouble = c.isSign("!") && c.peek()?.gap === 0;
+      if (isDouble) c.next();
+      if (c.isSign("!")) c.fail("a factorial of more steps is not supported");
+      value = call(isDouble ? "double-factorial" : "factorial", value);
     } else if (c.isSign("°") || (c.isSign("∘") && c.peek()?.gap === 0)) {
       if (isTemperature(c)) return value;
       c.next();

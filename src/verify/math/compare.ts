@@ -213,7 +213,7 @@ function ranges(a: Value, b: Value, terms: Terms): Comparison | undefined {
   const isBoth = isInequality(a) === isInequality(b);
   if (!isBoth && terms.policies["set-versus-inequality"] === "reject" && a.kind !== b.kind)
     return different("set-versus-inequality", "one is a set, the other an inequality");
-  const [x, y] = [a, b].map((value) => (isInequality(value) ? solved(value, terms.budget) : asIntervals(unwrapped(value))));
+  const [x, y] = [a, b].map((value) => (isInequality(value) ? solved(value, terms.budget) : asIntervals(unwrapped(value), terms.budget)));
   if (x !== undefined && y !== undefined) return compareIntervals(x, y, terms);
   if (a.kind === "list" && b.kind === "list") return undefined;
   return kinds(a, b);

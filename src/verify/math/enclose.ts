@@ -216,4 +216,4 @@ export class Enclosure {
   }
 }
 
-const discrete: ReadonlySet<string> = new Set(["factorial", "permutations", "binomial", "gcd", "lcm", "mod", "floor", "ceil"]);
+const discrete: ReadonlySet<string> = new Set(["factorial", "double-factorial", "permutations", "binomial", "gcd", "lcm", "mod", "floor", "ceil"]);

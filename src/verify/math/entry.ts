@@ -10,7 +10,7 @@ import type { Expression, RelationSign, Unit } from "./types.js";
 import { combine, isCurrency, isDegree, isUnit, noUnit, sameDimension, unitOf } from "./units.js";
 
 export const isSeparator = (token: Token | undefined): boolean =>
-  (token?.kind === "sign" && (token.text === "," || token.text === ";" || token.text === "∧" || token.text === "∨") && token.joint !== true) ||
+  (token?.kind === "sign" && (token.text === "," || token.text === ";" || token.text === "∧" || token.text === "∨") && token.joint === undefined) ||
   (token?.kind === "word" && (token.text === "and" || token.text === "or"));
 
 /** Takes a separator, "and" or "or" behind a comma with it; the word, where there is one. */

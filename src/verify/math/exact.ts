@@ -162,6 +162,8 @@ function applied(
       return { n: -floorDivide(-a.n, a.d), d: 1n };
     case "factorial":
       return isWhole(a) ? falling(a.n, a.n, budget) : undefined;
+    case "double-factorial":
+      return isWhole(a) && a.n >= 0n ? falling(a.n, (a.n + 1n) / 2n, budget, 2n) : undefined;
     case "permutations":
       return isWhole(a) && isWhole(b) && b.n <= a.n ? falling(a.n, b.n, budget) : undefined;
     case "binomial":
@@ -196,13 +198,13 @@ function gcd(a: bigint, b: bigint): bigint {
 }
 const lcm = (a: bigint, b: bigint): bigint => (a === 0n || b === 0n ? 0n : (a / gcd(a, b)) * b);
 
-/** a (a − 1) … of `times` factors. */
-function falling(a: bigint, times: bigint, budget: Budget): Rational | undefined {
+/** a (a − step) (a − 2 step) … of `times` factors. */
+function falling(a: bigint, times: bigint, budget: Budget, step = 1n): Rational | undefined {
   if (a < 0n || times < 0n) return undefined;
   budget.spend(Number(times));
   let product = 1n;
   for (let i = 0n; i < times; i++) {
-    product *= a - i;
+    product *= a - i * step;
     if ((i & 63n) === 63n) budget.spend(bitsOf(product) >> 4);
   }
   return { n: product, d: 1n };

@@ -47,7 +47,8 @@ export const concludes = (text: string): boolean => concluding.test(text);
 /** What closes a response without saying more. */
 const aside = /^\W*(?:check|verif|to (?:check|verify|confirm)|let['’]?s (?:check|verify)|this (?:is|matches|agrees|checks|satisfies)|indeed|note)/i;
 const setBold = /\*\*(?=[^\s*])([^*\n]{1,200})\*\*/g;
-const amount = /[-−]?(?:[$€£¥₹][ \t]?)?\d[\d,]*(?:\.\d+)?(?:[ \t]?\/[ \t]?\d+)?(?:[ \t]?%)?/g;
+/** An amount, a fraction, a ratio, a time of day. */
+const amount = /[-−]?(?:[$€£¥₹][ \t]?)?\d[\d,]*(?:\.\d+)?(?:(?::\d+)+(?:[ \t]?[ap]\.?m\b\.?)?|(?:[ \t]?\/[ \t]?\d+)?(?:[ \t]?%)?)/gi;
 /** What makes another number of the digits beside it. */
 const goesOn =
   /^(?:[\^_!xπ°²³√(]|[ \t]{0,2}(?:[*×·÷^+/]|[-−][ \t]?\d)|[ \t](?:hundred|thousand|million|billion|trillion|dozen|and a half|percent|per cent|squared|cubed)\b|[.,:]\d)/i;
@@ -66,6 +67,15 @@ export function conclusionOf(text: string): Candidate | undefined {
     end = text.slice(0, start).trimEnd().length;
   }
   return undefined;
+}
+
+const states = /^[A-Z][^\n]*[ \t](?:is|are|was|were|equals|totals|has|have|had|makes?|costs?|gets?)[ \t]+(?:only |exactly |a total of )?[*$\\(]*[-−]?\d/;
+
+/** The amount that a response of one short sentence states: "There are 12 apples." */
+export function statementOf(text: string): Candidate | undefined {
+  const start = text.length - text.trimStart().length;
+  const end = text.trimEnd().length;
+  return states.test(text.slice(start, end)) ? resultOf(text, start, end)?.candidate : undefined;
 }
 
 /** Where the last sentence before `end` begins. A display on lines of its own belongs to the sentence before it. */
@@ -92,14 +102,29 @@ function displayBefore(text: string, end: number): number | undefined {
 
 function resultOf(text: string, start: number, end: number): { readonly candidate: Candidate; readonly bold: boolean } | undefined {
   const sentence = text.slice(start, end);
-  const bold = [...sentence.matchAll(setBold)].filter((match) => /[\d\\$]/.test(match[1] as string)).at(-1);
+  const bold = lastBold(sentence);
   if (bold !== undefined) {
-    const at = start + bold.index;
-    return { candidate: { rule: "conclusion", start: at, end: at + bold[0].length, textStart: at, text: bold[0] }, bold: true };
+    const at = start + bold.start;
+    return { candidate: { rule: "conclusion", start: at, end: start + bold.end, textStart: at, text: sentence.slice(bold.start, bold.end) }, bold: true };
   }
   const candidate = lastFormula(text, start, end) ?? lastAmount(text, start, end);
   return candidate && { candidate, bold: false };
 }
+
+/** The last result in bold; several that only a comma, "and" or "or" keeps apart are one answer. */
+function lastBold(sentence: string): { readonly start: number; readonly end: number } | undefined {
+  const found = [...sentence.matchAll(setBold)].filter((match) => /[\d\\$]/.test(match[1] as string));
+  const last = found.at(-1);
+  if (last === undefined) return undefined;
+  let start = last.index;
+  for (const { index, 0: before } of found.slice(0, -1).reverse()) {
+    if (!joins.test(sentence.slice(index + before.length, start))) break;
+    start = index;
+  }
+  return { start, end: last.index + last[0].length };
+}
+
+const joins = /^[\s,;]*(?:and|or)?[\s,;]*$/i;
 
 /** The last formulas of a sentence; several that only a comma or "and" keeps apart are one answer. */
 function lastFormula(text: string, start: number, end: number): Candidate | undefined {
@@ -108,7 +133,7 @@ function lastFormula(text: string, start: number, end: number): Candidate | unde
   if (last === undefined) return undefined;
   let first = last;
   for (const before of formulas.slice(0, -1).reverse()) {
-    if (!/^[\s,;]*(?:and|or)?[\s,;]*$/i.test(text.slice(before.end, first.start))) break;
+    if (!joins.test(text.slice(before.end, first.start))) break;
     first = before;
   }
   const inside = first === last ? afterLastEquals(last.inner) : text.slice(first.start, last.end);
@@ -140,10 +165,15 @@ function lastAmount(text: string, start: number, end: number): Candidate | undef
   const chosen = from >= 0 ? behind[0] : numbers.length === 1 ? numbers[0] : undefined;
   if (chosen === undefined || (from >= 0 && equals >= 0 && chosen.index > equals + 6)) return undefined;
   if (/\bor\b/i.test(sentence.slice(chosen.index)) && behind.length > 1) return undefined;
+  if (further.test(sentence.slice(chosen.index + chosen[0].length))) return undefined;
   if (isBounded(sentence.slice(0, chosen.index)) || isOneOfSeveral(sentence, chosen, behind[1])) return undefined;
   const at = start + chosen.index;
   return { rule: "conclusion", start: at, end: at + chosen[0].length, textStart: at, text: chosen[0] };
 }
+
+/** "which we then have to halve": the value is one on the way. */
+const further =
+  /^[^.!?]{0,40}?[ ,](?:which|that|and|so|but|now|then)\b[^.!?]{0,30}?\b(?:we|i|you|one)\b[^.!?]{0,20}?\b(?:have to|need to|must|should|still|next|then|now|can now|will|can then)\b/i;
 
 /** "more than 17", "between 17 and 20": a number that bounds a value is none. */
 const isBounded = (before: string): boolean =>

@@ -6,7 +6,7 @@ import type { Candidate } from "./extract-types.js";
 /** What announces an answer, up to its verb or colon. */
 const subject = String.raw`\b(?:answers?|ans(?=[ \t]{0,4}[.:=])|final (?:result|solution|value)|(?:correct|right|best) (?:option|choice|letter|alternative|statement|one)|solution(?=[*_ \t]{0,4}:))`;
 const about = String.raw`(?:[ \t]*\([^()\n]{0,60}\))?(?:[ \t]+(?:to|of|for|in|choice|option)\b(?:(?!\b(?:is|are|was|be)\b)[^.:=\n]){0,80})?`;
-const verb = String.raw`[*_"'”\x60 \t]*(?:[ \t](?:is|are|was|will be|would be|should be|must be|should read|equals?|becomes|comes out (?:to|as)|to be)\b(?:[ \t]+(?:therefore|thus|then|simply|just|actually|now|indeed|hence|found to be|given by|equal to|exactly|as follows))*[*_ \t]*[:=]?|[:=：]|[-=]+>|→|⇒|—)`;
+const verb = String.raw`[*_"'”\x60 \t]*(?:[ \t](?:is|are|was|will be|would be|would have been|should be|must be|should read|equals?|becomes|comes out (?:to|as)|to be)\b(?:[ \t]+(?:therefore|thus|then|simply|just|actually|now|indeed|hence|found to be|given by|equal to|exactly|as follows))*[*_ \t]*[:=]?|[:=：]|[-=]+>|→|⇒|—)`;
 const announced = new RegExp(subject + about + verb, "iy");
 /** Where `subject` may begin, lower case: texts that are found faster than a pattern. */
 const beginnings = ["answer", "ans", "final result", "final solution", "final value", "correct ", "right ", "best ", "solution"];
@@ -65,7 +65,11 @@ export function announcedIn(text: string, since = text.length): Candidate[] {
     found.push([start, () => (hash ? captured(text, "marker", start, after) : tagged(text, start, after))]);
   }
   const first = found.reduce((least, [start]) => Math.min(least, start), since);
-  if (first < text.length) found = found.concat(matchesOf(text, corrected, first, "phrase"));
+  if (first < text.length) {
+    // "Correction: I forgot to halve it" says that there is another answer, not which.
+    const isValue = (candidate: Candidate): boolean => mathematical.test(unwrapped(candidate.text));
+    found = found.concat(matchesOf(text, corrected, first, "phrase", isValue));
+  }
   found.sort((a, b) => a[0] - b[0]);
   return found.slice(-mostAnnounced).flatMap(([, read]) => read() ?? []);
 }
@@ -82,12 +86,18 @@ function positionsOf(text: string, word: string): number[] {
   return found;
 }
 
-function matchesOf(text: string, pattern: RegExp, from: number, rule: Candidate["rule"]): Found[] {
+function matchesOf(text: string, pattern: RegExp, from: number, rule: Candidate["rule"], counts = (_: Candidate): boolean => true): Found[] {
   const found: Found[] = [];
   pattern.lastIndex = from;
   for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
     const [start, after] = [match.index, pattern.lastIndex];
-    found.push([start, () => captured(text, rule, start, after)]);
+    found.push([
+      start,
+      () => {
+        const candidate = captured(text, rule, start, after);
+        return candidate !== undefined && counts(candidate) ? candidate : undefined;
+      },
+    ]);
   }
   return found;
 }

@@ -8,8 +8,12 @@ const mistaken = /\b(?:wrong|incorrect|false)[ \t]+(?:answer|result|value|choice
 /** "Assume the answer is", "If the answer were": no commitment. */
 const supposed = /\b(?:assume|suppose|imagine|if|whether|unless|pretend)\b[^.,;:!?\n]{0,30}$/i;
 
-/** Whether what leads to an announcement makes it a supposition. */
-export const isSupposed = (lead: string): boolean => supposed.test(lead);
+/** "If the coin were fair, the answer would be": what is contrary to fact. */
+const contrary = /\bif\b[^.;!?\n]*\b(?:were|had|weren['’]t|hadn['’]t)\b[^.;!?\n]*$/i;
+
+/** Whether what leads to an announcement of these words makes it a supposition. */
+export const isSupposed = (lead: string, announcement: string): boolean =>
+  supposed.test(lead) || (/\bwould (?:have been|be)\b/i.test(announcement) && contrary.test(lead));
 
 /** Whether an answer is denied by what leads to it, or asked by what follows it. */
 export function isUncertain(lead: string, behind: string): boolean {

@@ -9,7 +9,7 @@
 import type { AnswerRange, RejectReason } from "../contract.js";
 import { afterThinking, commitments, insideThinking, isCorrected, type Place, type Thinking } from "../extract.js";
 import { boxesIn } from "./extract-boxes.js";
-import { concludes, conclusionOf, lastLineOf, lastOf, wholeOf } from "./extract-implicit.js";
+import { concludes, conclusionOf, lastLineOf, lastOf, statementOf, wholeOf } from "./extract-implicit.js";
 import { announcedIn, announces, readingsOf } from "./extract-phrases.js";
 import { unwrapped } from "./extract-text.js";
 import type { Candidate, ExtractFault, Extraction } from "./extract-types.js";
@@ -68,6 +68,8 @@ function find(text: string, options: ExtractOptions): Extraction {
   if (options.kind === "answer") return asAnswer(text, whole, options);
   if (emptyBox.test(text)) return none("no-answer", "the box is empty");
   const alone = concludes(text) ? undefined : wholeOf(text);
+  const stated = alone && statementOf(text);
+  if (stated !== undefined) return checked(text, [stated], [stated]);
   if (alone !== undefined) return settled(text, [alone]);
   const closing = lastLineOf(text) ?? conclusionOf(text);
   if (closing !== undefined) return checked(text, [closing], [closing]);
@@ -100,7 +102,11 @@ function explicitIn(text: string): Candidate[] {
   const boxes: Candidate[] = text.includes("box") || text.includes("oxed") ? boxesIn(text) : [];
   const announcements = announcedIn(text, boxes[0]?.end).filter((candidate) => {
     if (boxes.some((box) => box.start < candidate.end && box.end > candidate.start)) return false;
-    if (candidate.rule === "phrase" && isSupposed(text.slice(Math.max(0, candidate.start - 60), candidate.start))) return false;
+    if (
+      candidate.rule === "phrase" &&
+      isSupposed(text.slice(Math.max(0, candidate.start - 120), candidate.start), text.slice(candidate.start, candidate.textStart))
+    )
+      return false;
     const said = announces(candidate);
     // Words behind a box are about it; before it, or without one, they may be the answer.
     return said !== undefined && !(said.worded && candidate.rule === "phrase" && boxes.length > 0);

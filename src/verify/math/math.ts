@@ -47,7 +47,7 @@ export function math(options: z.input<typeof mathOptions> = {}): Verifier {
   const judge = new Judge(resolved);
   return {
     name: "math",
-    version: "2",
+    version: "3",
     options: resolved as unknown as { readonly [name: string]: Json },
     deterministic: true,
     checkReference: (reference) => judge.reference(reference).fault,

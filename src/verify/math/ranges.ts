@@ -137,8 +137,8 @@ function sameParts(x: readonly Interval[], y: readonly Interval[], terms: Terms)
   return equal("intervals", "the ends agree");
 }
 
-/** A pair as the interval that it could be. */
-export function asIntervals(value: Value): Intervals | undefined {
+/** A pair as the interval that it could be; a pair whose first number is larger is a point. */
+export function asIntervals(value: Value, budget: Budget): Intervals | undefined {
   if (value.kind === "intervals") return value;
   if (value.kind === "set") {
     const points = value.items.flatMap((item) => (item.kind === "number" ? [item.expression] : []));
@@ -147,6 +147,7 @@ export function asIntervals(value: Value): Intervals | undefined {
   if (value.kind !== "tuple" || value.items.length !== 2 || value.open === "⟨") return undefined;
   const [low, high] = value.items as [Value, Value];
   if (low.kind !== "number" || high.kind !== "number") return undefined;
+  if (isConstant(low.expression) && isConstant(high.expression) && orderOf(low.expression, high.expression, budget) === 1) return undefined;
   return { kind: "intervals", parts: [intervalOf(fails, low.expression, high.expression, value.open === "[", value.close === "]")], points: [] };
 }
 

@@ -78,7 +78,7 @@ function countingOf(expression: Expression, found: Set<string>): Set<string> {
   return found;
 }
 
-const counted: ReadonlySet<string> = new Set(["factorial", "binomial", "permutations", "gcd", "lcm", "mod"]);
+const counted: ReadonlySet<string> = new Set(["factorial", "double-factorial", "binomial", "permutations", "gcd", "lcm", "mod"]);
 const isNegative = (expression: Expression): boolean => expression.op === "negate" || (expression.op === "number" && expression.value.n < 0n);
 
 /** Functions that make a difference between real and complex variables. */

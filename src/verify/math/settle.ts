@@ -94,7 +94,7 @@ function isWrapped(tokens: readonly Token[], start: number, end: number): boolea
     const token = tokens[i] as Token;
     if (token.kind === "open") depth++;
     else if (token.kind === "close" && --depth === 0) return i === end - 1;
-    if (depth === 1 && isSign(token, ",") && token.joint !== true) return false;
+    if (depth === 1 && isSign(token, ",") && token.joint === undefined) return false;
   }
   return false;
 }
@@ -110,6 +110,12 @@ function joinDigits(tokens: readonly Token[], join: boolean): Settled {
     const token = tokens[i] as Token;
     if (token.kind !== "number" || !wholeGroup.test(token.text)) {
       result.push(token);
+      continue;
+    }
+    const decimal = withDecimalComma(tokens, i);
+    if (decimal !== undefined) {
+      result.push(decimal);
+      i += 2;
       continue;
     }
     let text = token.text;
@@ -134,6 +140,15 @@ function joinDigits(tokens: readonly Token[], join: boolean): Settled {
   return { tokens: result, grouped };
 }
 
+/** `3{,}14`: a braced comma between digits that are no group of three is the point of a decimal. */
+function withDecimalComma(tokens: readonly Token[], at: number): Token | undefined {
+  const [whole, comma, digits] = tokens.slice(at, at + 3) as [Token, Token?, Token?];
+  if (comma?.joint !== "braced" || !isSign(comma, ",") || digits?.kind !== "number" || !/^\d+$/.test(digits.text)) return undefined;
+  if (digits.text.length === 3 && whole.text !== "0") return undefined;
+  const goesOn = tokens[at + 3];
+  return isSign(goesOn, ",") && goesOn?.joint === "braced" ? undefined : { ...whole, text: `${whole.text}.${digits.text}`, joint: true };
+}
+
 /** What keeps the number at `at` apart from a group of three digits behind it, if that is all there is. */
 function separation(
   tokens: readonly Token[],
@@ -145,7 +160,7 @@ function separation(
   if (isSign(next, ",")) {
     const group = tokens[at + 2];
     if (group?.kind !== "number" || !nextGroup.test(group.text)) return undefined;
-    const certain = next.joint === true;
+    const certain = next.joint !== undefined;
     return certain || (join && next.gap === 0 && group.gap === 0) ? { to: at + 2, style: certain ? "joint" : "comma", certain } : undefined;
   }
   if (next.kind !== "number" || next.gap === 0 || !nextGroup.test(next.text)) return undefined;

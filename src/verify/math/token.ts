@@ -13,11 +13,13 @@ export interface Token {
   readonly gap: 0 | 1 | 2;
   /** It stands in running text (`\text{…}`), so a word is a word. */
   readonly plain: boolean;
-  /** Of a comma: it groups digits (`{,}`, `,\!`). Of a number: its digits were grouped by `comma`, or by something that can mean nothing else. */
-  readonly joint?: boolean | "comma";
+  /** Of a comma: it stands within a number (`braced`: `{,}`; true: `,\!`). Of a number: its digits were grouped by `comma`, or by something that can mean nothing else. */
+  readonly joint?: boolean | "comma" | "braced";
 }
 
 const number = /\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\p{L}\d.]))?|\.\d+(?:[eE][+-]?\d+(?![\p{L}\d.]))?/uy;
+/** Groups of three digits that apostrophes or low lines set off: no base and no prime stands before three digits. */
+const groupedDigits = /[1-9]\d{0,2}(?:(?:['’]\d{3})+|(?:_\d{3})+)(?:\.\d+)?(?![\d'’_.]\d|\d)/y;
 const latin = /[A-Za-z]+/y;
 const letter = /^\p{L}$/u;
 const combined = ["<=>", "+/-", "...", "<=", ">=", "!=", "==", "**", "->", "=>", "=<"];
@@ -63,7 +65,7 @@ class Scanner {
     return this.tokens;
   }
 
-  private emit(kind: TokenKind, text: string, length: number, joint?: boolean): undefined {
+  private emit(kind: TokenKind, text: string, length: number, joint?: Token["joint"]): undefined {
     this.tokens.push({ kind, text, at: this.at, gap: this.gap, plain: this.plain > 0, ...(joint && { joint }) });
     this.gap = 0;
     this.at += length;
@@ -117,8 +119,19 @@ class Scanner {
     const found = number.exec(this.text)?.[0];
     const before = this.tokens.at(-1);
     if (found === undefined || (found[0] === "." && this.gap === 0 && before?.text === ".")) return false;
-    if (this.text[this.at + found.length] === "\u0305" && this.barred()) return true;
+    const next = this.text[this.at + found.length];
+    if (next === "\u0305" && this.barred()) return true;
+    if ((next === "'" || next === "’" || next === "_") && this.groups()) return true;
     this.emit("number", found[0] === "." ? `0${found}` : found, found.length);
+    return true;
+  }
+
+  /** `12'345'678`, `12_345_678`. */
+  private groups(): boolean {
+    groupedDigits.lastIndex = this.at;
+    const found = groupedDigits.exec(this.text)?.[0];
+    if (found === undefined) return false;
+    this.emit("number", found.replace(/['’_]/g, ""), found.length, true);
     return true;
   }
 
@@ -152,7 +165,7 @@ class Scanner {
       const lone = /\{\s{0,4}([,:=<>+.])\s{0,4}\}/y;
       lone.lastIndex = this.at;
       const sign = lone.exec(this.text);
-      if (sign !== null) return this.emit("sign", sign[1] as string, sign[0].length, sign[1] === ",");
+      if (sign !== null) return this.emit("sign", sign[1] as string, sign[0].length, sign[1] === "," ? "braced" : undefined);
       this.braces.push(inText ? "text" : this.labelled ? "labelled" : "group");
       this.labelled = false;
       if (!inText) return this.emit("open", "{", 1);
@@ -251,7 +264,7 @@ class Scanner {
     const length = name.length + 1;
     // Math delimiters: \( \) \[ \] set nothing.
     if ("()[]".includes(name) || name === "") return this.space(2, length);
-    if (name === "\\") return this.row();
+    if (name === "\\" || name === "cr" || name === "tabularnewline") return this.row(length);
     if (name === "left" || name === "right") return this.fence(name, length);
     if (name === "begin" || name === "end") return this.environment(name);
     if (name === "not") return this.negated(length);
@@ -304,8 +317,8 @@ class Scanner {
     return found !== null;
   }
 
-  private row(): undefined {
-    this.emit("sign", "\\\\", 2);
+  private row(length: number): undefined {
+    this.emit("sign", "\\\\", length);
     this.skip(/\*?\s*\[\s*-?[\d.]{1,6}\s*(?:pt|em|ex|cm|mm|in)\s*\]/y);
   }
 

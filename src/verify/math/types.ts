@@ -23,6 +23,7 @@ export type FunctionName =
   | "floor"
   | "ceil"
   | "factorial"
+  | "double-factorial"
   | "binomial"
   | "permutations"
   | "gcd"
