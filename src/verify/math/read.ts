@@ -5,7 +5,8 @@ import { entry, isSeparator, takeSeparator } from "./entry.js";
 import type { Policies } from "./policies.js";
 import { type Settled, settle, spelling } from "./settle.js";
 import { isOrdinal, phrase } from "./texts.js";
-import { type Token, tokenize } from "./token.js";
+import type { Token } from "./token.js";
+import { tokenize } from "./tokenize.js";
 import { type Budget, OutOfSteps, type Reading, type Value } from "./types.js";
 import { asValue } from "./value.js";
 
