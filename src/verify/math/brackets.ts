@@ -1,7 +1,6 @@
 /** What stands in brackets: groups, tuples, sets, intervals, absolute values, floors, and matrices. */
 import { sum } from "./arithmetic.js";
-import { structure } from "./atoms.js";
-import { call } from "./build.js";
+import { call, structure } from "./build.js";
 import type { Cursor } from "./cursor.js";
 import { entry, isSeparator, side, takeSeparator } from "./entry.js";
 import type { Expression, Interval, Value } from "./types.js";

@@ -1,6 +1,6 @@
 /** Small expressions, and questions about expressions. */
 import { type Rational, rational } from "../number/rational.js";
-import type { Expression, FunctionName } from "./types.js";
+import type { Expression, FunctionName, Value } from "./types.js";
 
 export const numberOf = (value: Rational | bigint | number, decimals?: number): Expression => ({
   op: "number",
@@ -13,6 +13,8 @@ export const multiply = (...factors: Expression[]): Expression => (factors.lengt
 export const divide = (over: Expression, under: Expression): Expression => ({ op: "divide", over, under });
 export const power = (base: Expression, exponent: Expression): Expression => ({ op: "power", base, exponent });
 export const call = (name: FunctionName, ...of: Expression[]): Expression => ({ op: "function", name, of });
+/** Something that is no number, within reading. */
+export const structure = (value: Value): Expression => ({ op: "structure", value });
 export const subtract = (a: Expression, b: Expression): Expression => add(a, negate(b));
 
 /** −a, with the sign of a plain number taken into it. */

@@ -1,7 +1,6 @@
 /** One entry of an answer: an expression or structure with its unit, a chain of relations, a ratio. */
 import { sum } from "./arithmetic.js";
-import { structure } from "./atoms.js";
-import { add, multiply, negate, numberOf, symbolOf } from "./build.js";
+import { add, multiply, negate, numberOf, structure, symbolOf } from "./build.js";
 import type { Cursor } from "./cursor.js";
 import { relationOf, unionOf } from "./relate.js";
 import { suffix } from "./suffix.js";

@@ -1,7 +1,6 @@
 /** What a chain of relations says: an assignment, a membership, or a relation between expressions; and unions of sets. */
-import { structure } from "./atoms.js";
 import { intervalOf } from "./brackets.js";
-import { variablesOf } from "./build.js";
+import { structure, variablesOf } from "./build.js";
 import type { Cursor } from "./cursor.js";
 import type { Expression, RelationSign, Value } from "./types.js";
 import { asValue } from "./value.js";
