@@ -5,6 +5,7 @@ import { spread } from "./archive.js";
 import { withFirst } from "./chosen.js";
 import { type Filtered, kept } from "./filter.js";
 import { Series } from "./series.js";
+import { settingsOf } from "./settings.js";
 
 const asked = (headers: { readonly [name: string]: string }): IncomingMessage => ({ headers }) as unknown as IncomingMessage;
 const at = (path: string): URL => new URL(path, "http://view");
@@ -132,5 +133,23 @@ describe("what a page in one file keeps", () => {
   it("puts the side first that others are compared with", () => {
     expect(withFirst({ label: "b", runs: ["b0", "b1"] }, ["a0", "b0", "c", "b1"])).toEqual(["b0", "b1", "a0", "c"]);
     expect(withFirst(undefined, ["a"])).toEqual(["a"]);
+  });
+});
+
+describe("what a run was started with", () => {
+  const told = (config: Parameters<typeof settingsOf>[0]): { [name: string]: string } => Object.fromEntries(settingsOf({ method: "grpo", ...config }));
+
+  it("is told by names: a task by its own, with options where it has some, and long paths by their ends", () => {
+    expect(told({ task: { name: "chain", options: {} } }).problems).toBe("chain");
+    expect(told({ task: { name: "chain", options: { modulus: 7 } } }).problems).toBe('chain {"modulus":7}');
+    expect(told({ task: "written" }).problems).toBe("written");
+    expect(told({ task: { name: "/home/someone/project/tasks/boxes.ts", options: {} } }).problems).toBe("…/tasks/boxes.ts");
+    expect(told({ data: { path: "/home/someone/project/data/rows.jsonl" } }).problems).toBe("…/data/rows.jsonl");
+    expect(told({ data: { path: "rows.jsonl" }, model: "/home/someone/models/tiny", problems: 8, group: 4 })).toEqual({
+      method: "grpo",
+      policy: "…/models/tiny",
+      problems: "rows.jsonl",
+      batch: "8 problems × 4 answers",
+    });
   });
 });

@@ -1,6 +1,5 @@
 /** A run as the view knows it: its folder read once, then what was appended. Nothing in the folder is changed. */
 import { existsSync, statSync } from "node:fs";
-import { isAbsolute } from "node:path";
 import { methodName } from "../compare/run.js";
 import { TouchstoneError } from "../core/errors.js";
 import type { Json } from "../core/json.js";
@@ -11,6 +10,7 @@ import { RunReader, runPaths } from "../train/store/reader.js";
 import { eventKinds, type RunEvent } from "../train/store/schema.js";
 import { insightOf } from "./insight.js";
 import { Series } from "./series.js";
+import { settingsOf } from "./settings.js";
 import type { EvaluationPoint, Had, Overview, RunCard } from "./shapes.js";
 import { slices } from "./slices.js";
 
@@ -251,25 +251,6 @@ function noticeText(kind: string, data: Data): string {
   if (kind !== "stage") return JSON.stringify(data);
   const next = data.method === undefined ? "" : `${data.ended === undefined ? "" : "; now "}${String(data.method)}`;
   return `${data.ended === undefined ? "" : `stage ${String(data.ended)} ended`}${next}${data.reason === undefined ? "" : ` (${String(data.reason)})`}`;
-}
-
-function settingsOf(config: Data): [string, string][] {
-  const text = (value: Json | undefined): string => (typeof value === "string" ? value : JSON.stringify(value ?? null));
-  const rows: [string, Json | undefined][] = [
-    ["method", methodName(config)],
-    ["policy", typeof config.model === "string" ? shortened(config.model) : config.model],
-    ["problems", config.task ?? (config.data as Data | undefined)?.path],
-    ["batch", `${text(config.problems)} problems × ${text(config.group)} answers`],
-    ["learning rate", config.lr],
-    ["seed", config.seed],
-  ];
-  return rows.filter(([, value]) => value !== undefined).map(([name, value]) => [name, text(value)]);
-}
-
-/** The end of a long path: the whole of it stands in the configuration. */
-function shortened(path: string): string {
-  const parts = path.split(/[\\/]/);
-  return isAbsolute(path) && parts.length > 3 ? `…/${parts.slice(-2).join("/")}` : path;
 }
 
 function rolloutsOf(reader: RunReader | undefined): number {
