@@ -1,9 +1,10 @@
 /** Sums, products and powers of what `atom` reads. Multiplication signs may be left out; fractions with a slash go from left to right. */
 import { atom } from "./atoms.js";
-import { add, call, divide, isConstant, multiply, negate, numberOf, power } from "./build.js";
+import { add, call, divide, isConstant, multiply, negate, numberOf, power, structure } from "./build.js";
 import type { Cursor } from "./cursor.js";
+import { index } from "./names.js";
 import type { Token } from "./token.js";
-import type { Expression } from "./types.js";
+import type { Expression, Value } from "./types.js";
 import { isUnit } from "./units.js";
 import { isFunctionName, magnitudes, partsOfWord, sentenceWords } from "./words.js";
 
@@ -79,6 +80,7 @@ function isFactorNext(c: Cursor, value: Expression): boolean {
       return false;
     case "number":
       // "50!50!": nothing but a factorial ends what a digit could continue, and "3+i4": no power and no index is written so of i.
+      if (c.isSign("^", 1) || c.isSign("**", 1)) return isRaisedFactor(c, token, value);
       return (value.op === "function" && c.isSign("!", -1)) || (isImaginary(value) && c.peek(-1)?.text === "i" && token.gap === 0 && !c.bound.includes("i"));
     case "word":
       return isFactorWord(c, token, value);
@@ -95,6 +97,12 @@ function isFactorNext(c: Cursor, value: Expression): boolean {
     default:
       return false;
   }
+}
+
+/** "(n+1)2^n", "n2^{n-1}", "2^2 3^3": a number with an exponent is a factor of its own, but where its digits could go on with those before it. */
+function isRaisedFactor(c: Cursor, token: Token, value: Expression): boolean {
+  const last = value.op === "multiply" ? value.factors.at(-1) : value;
+  return c.peek(-1)?.kind !== "number" || (token.gap > 0 && (last?.op === "power" || last?.op === "symbol"));
 }
 
 const isImaginary = (value: Expression): boolean => value.op === "constant" && value.name === "i";
@@ -164,6 +172,8 @@ export function powered(c: Cursor): Expression {
       if (isTemperature(c)) return value;
       c.next();
       value = { op: "degrees", of: value };
+    } else if (value.op === "structure" && c.isSign("^")) {
+      value = structure(transposedAt(c, value.value));
     } else if (c.isSign("^") || c.isSign("**")) {
       if (c.isSign("**") && (c.peek(1) === undefined || (isAdditive(c.peek(1)) === false && c.peek(1)?.kind === "sign"))) return value;
       if (degreeAhead(c, isConstant(value)) > 0) {
@@ -179,6 +189,17 @@ export function powered(c: Cursor): Expression {
       }
     } else return value;
   }
+}
+
+/** A matrix, or a tuple as a row, behind which a raised T stands. */
+function transposedAt(c: Cursor, value: Value): Value {
+  c.next();
+  const mark = index(c);
+  if (mark !== "T" && mark !== "⊤" && mark !== "t" && mark !== "'") return c.fail("a power of what is no number");
+  if (value.kind === "tuple") return { kind: "matrix", rows: value.items.map((item) => [item]), fence: "(" };
+  if (value.kind !== "matrix" || value.fence !== "(") return c.fail("what is no matrix is transposed");
+  const [first = []] = value.rows;
+  return { ...value, rows: first.map((_, i) => value.rows.map((row) => row[i] as Value)) };
 }
 
 /** Whether a degree sign here is that of a temperature. */

@@ -5,7 +5,7 @@ import { call, numberOf, symbolOf } from "./build.js";
 import { command } from "./constructs.js";
 import type { Cursor } from "./cursor.js";
 import { applied, argument } from "./functions.js";
-import { named } from "./names.js";
+import { derivativeName, named } from "./names.js";
 import { based, numeral } from "./numerals.js";
 import type { Token } from "./token.js";
 import type { Expression } from "./types.js";
@@ -94,8 +94,15 @@ function lettersOfNumeral(c: Cursor): Expression | undefined {
   });
 }
 
+const differential = /^d[a-zA-Z]$/;
+
 function word(c: Cursor, token: Token): Expression {
   const text = token.text;
+  const under = c.peek(2);
+  if (differential.test(text) && c.isSign("/", 1) && under?.kind === "word" && differential.test(under.text)) {
+    c.at += 3;
+    return symbolOf(derivativeName(text, under.text));
+  }
   if (sentenceWords.has(text)) return c.fail(`“${text}” is a word`);
   const parts = partsOfWord(text);
   if (parts === undefined) return c.fail(`“${text}” is a word`);

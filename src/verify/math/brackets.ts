@@ -193,34 +193,54 @@ export function matrix(c: Cursor): Expression {
   if (rows.length === 0) return c.fail("a matrix has no rows");
   if (fence === "{") {
     if (rows.every((cells) => cells.length === 1)) return structure({ kind: "list", items: rows.map((cells) => cells[0] as Value), word: "and" });
-    return c.fail("cases are not supported");
+    if (rows.some((cells) => cells.length !== 2)) return c.fail("a case has no condition");
+    return structure({ kind: "set", items: rows.map((items): Value => ({ kind: "tuple", items, open: "(", close: ")" })) });
   }
   if (rows.some((cells) => cells.length !== rows[0]?.length)) return c.fail("the rows of a matrix have different lengths");
   return structure({ kind: "matrix", rows, fence });
 }
 
 function row(c: Cursor, style: "cells" | "cases"): Value[] {
+  if (style === "cases") return caseAt(c);
   const cells: Value[] = [];
   for (;;) {
-    // "x &= 1": the mark aligns and parts nothing.
-    if (style === "cases" && c.isSign("&")) c.next();
-    if (style === "cases") {
-      removeMarks(c);
-      cells.push(asValue(entry(c)));
-      if (!c.takeSign(",")) return cells;
-      if (c.isSign("\\\\") || c.peek()?.kind === "command") return cells;
-      return c.fail("cases are not supported");
-    }
     cells.push(asValue(entry(c)));
     if (!c.takeSign("&")) return cells;
   }
 }
 
-/** Takes the marks of alignment out of a row. */
+const endsRow = (c: Cursor, ahead = 0): boolean => c.isSign("\\\\", ahead) || c.peek(ahead)?.text.startsWith("end:") === true;
+
+/** One of several equations, or a value and the condition under which it holds. */
+function caseAt(c: Cursor): Value[] {
+  removeMarks(c);
+  const value = asValue(entry(c));
+  c.takeSign(",");
+  if (endsRow(c)) return [value];
+  if (value.kind === "assignment" || value.kind === "relation") return c.fail("two equations stand in a row");
+  const marked = c.takeSign("&");
+  const led = c.take("word", "if") || c.take("word", "for") || c.take("word", "when") || c.take("word", "where");
+  if (!marked && !led) return c.fail("a case has no condition");
+  if (c.take("word", "otherwise") || c.take("word", "else") || c.take("word", "elsewhere")) {
+    c.takeSign(".");
+    return [value, { kind: "text", text: "otherwise" }];
+  }
+  const conditions = [asValue(entry(c))];
+  while (isSeparator(c.peek()) && !endsRow(c, 1)) {
+    takeSeparator(c);
+    conditions.push(asValue(entry(c)));
+  }
+  c.takeSign(".");
+  c.takeSign(",");
+  return [value, conditions.length === 1 ? (conditions[0] as Value) : { kind: "list", items: conditions, word: "and" }];
+}
+
+/** Takes the marks that align equations out of a row; those between a value and its condition stay. */
 function removeMarks(c: Cursor): void {
   const { at } = c;
+  const isRelation = (ahead: number): boolean => c.peek(ahead)?.kind === "sign" && /^[=<>≤≥≠≈≡]$/.test(c.peek(ahead)?.text ?? "");
   while (c.peek() !== undefined && !c.isSign("\\\\") && !c.peek()?.text.startsWith("end:")) {
-    if (c.isSign("&")) c.replace();
+    if (c.isSign("&") && (c.at === at || isRelation(1) || isRelation(-1))) c.replace();
     else c.next();
   }
   c.at = at;

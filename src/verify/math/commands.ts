@@ -26,7 +26,7 @@ const each = (does: "sign" | "name" | "function" | "command" | "open" | "close" 
 
 all(
   "nothing",
-  "displaystyle textstyle scriptstyle scriptscriptstyle limits nolimits mathstrut strut null big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm Bigm middle rm bf it sf tt cal boldmath normalsize small large Large LARGE huge Huge mathbf boldsymbol bm mathit mathsf mathtt mathcal mathscr mathfrak pmb mathopen mathclose mathbin mathrel mathord mathpunct mathinner ensuremath boxed fbox framebox underline uline displaylimits nonumber notag centering relax protect",
+  "displaystyle textstyle scriptstyle scriptscriptstyle limits nolimits mathstrut strut null big Big bigg Bigg bigl bigr Bigl Bigr biggl biggr Biggl Biggr bigm Bigm middle rm bf it sf tt cal boldmath normalsize small large Large LARGE huge Huge mathbf boldsymbol bm mathit mathsf mathtt mathcal mathscr mathfrak pmb mathopen mathclose mathbin mathrel mathord mathpunct mathinner ensuremath boxed fbox framebox underline uline displaylimits nonumber notag centering relax protect num SI qty",
 );
 table.set("!", { does: "nothing" });
 table.set("/", { does: "nothing" });
@@ -35,7 +35,7 @@ all("gap", "qed blacksquare square Box checkmark quad qquad space enspace enskip
 for (const name of [",", ";", ":", ">", " ", "\n", "\t"]) table.set(name, { does: "gap" });
 all("drop", "hspace vspace hskip color textcolor phantom hphantom vphantom label tag");
 all("text", "text textbf textit textrm textsf texttt textnormal textup textsc textmd mbox hbox emph");
-all("roman", "mathrm operatorname mathop mathnormal");
+all("roman", "mathrm operatorname mathop mathnormal unit si");
 
 each(
   "sign",
@@ -50,7 +50,10 @@ each(
   "Rightarrow=⇒ Longrightarrow=⇒ implies=⇒ iff=⇔ Leftrightarrow=⇔ land=∧ wedge=∧ lor=∨ vee=∨ forall=∀ exists=∃ mid=| vert=| Vert=‖ |=‖ parallel=∥ perp=⊥",
 );
 each("sign", "times=* cdot=* cdotp=* ast=* star=* bullet=* div=÷ pm=± mp=∓ circ=∘ degree=° textdegree=° prime=' colon=: angle=∠ triangle=△ %=% #=# &=& _=_");
-each("sign", "ldots=… cdots=… dots=… dotsc=… dotsb=… dotsm=… vdots=… ddots=… comma=, slash=/ lnot=¬ neg=¬ therefore=∴ because=∵ propto=∝ mod=mod bmod=mod");
+each(
+  "sign",
+  "ldots=… cdots=… dots=… dotsc=… dotsb=… dotsm=… vdots=… ddots=… comma=, slash=/ lnot=¬ neg=¬ therefore=∴ because=∵ propto=∝ top=⊤ intercal=⊤ mod=mod bmod=mod",
+);
 each(
   "command",
   "frac dfrac=frac tfrac=frac cfrac=frac nicefrac=frac sfrac=frac sqrt binom dbinom=binom tbinom=binom choose over atop sum prod int iint oint lim limsup liminf",

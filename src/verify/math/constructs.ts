@@ -5,7 +5,7 @@ import { call, divide, isConstant, numberOf, some, symbolOf } from "./build.js";
 import { blackboard } from "./commands.js";
 import type { Cursor } from "./cursor.js";
 import { argument, root } from "./functions.js";
-import { index, named } from "./names.js";
+import { derivativeName, index, named } from "./names.js";
 import type { Token } from "./token.js";
 import type { Expression } from "./types.js";
 import { sentenceWords } from "./words.js";
@@ -16,17 +16,24 @@ function isDifferential(c: Cursor, ahead: number): boolean {
   return (token?.kind === "word" && /^d[a-zA-Z]?$/.test(token.text)) || (token?.kind === "name" && token.text === "partial");
 }
 
+/** `\frac{dy}{dx}`, `\frac{d^2 y}{dx^2}`, `\frac{\partial f}{\partial x}`: an unknown of its own. */
+function derivativeAt(c: Cursor): Expression {
+  const over = index(c);
+  if (!isDifferential(c, 0)) return c.fail("no derivative");
+  return symbolOf(derivativeName(over, index(c)));
+}
+
 /** What a command stands for, with its arguments. */
 export function command(c: Cursor, token: Token): Expression {
   if (token.text.startsWith("begin:")) return c.deeper(() => matrix(c));
   c.next();
   switch (token.text) {
     case "frac": {
-      const isDerivative = isDifferential(c, 0);
+      const derivative = isDifferential(c, 0) ? c.attempt(() => derivativeAt(c)) : undefined;
+      if (derivative !== undefined) return derivative;
       const over = argument(c);
-      if (isDerivative && isDifferential(c, 0)) return c.fail("a derivative is not supported");
       const under = argument(c);
-      if (c.peek()?.kind === "number" && c.peek()?.gap === 0) c.fail("digits touch a fraction");
+      if (c.peek()?.kind === "number" && c.peek()?.gap === 0 && !c.isSign("^", 1)) c.fail("digits touch a fraction");
       return divide(over, under);
     }
     case "binom": {

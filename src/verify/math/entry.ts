@@ -2,7 +2,7 @@
 import { sum } from "./arithmetic.js";
 import { add, multiply, negate, numberOf, structure, symbolOf } from "./build.js";
 import type { Cursor } from "./cursor.js";
-import { relationOf, unionOf } from "./relate.js";
+import { relationOf, sectionOf, unionOf } from "./relate.js";
 import { suffix } from "./suffix.js";
 import type { Token } from "./token.js";
 import type { Expression, RelationSign, Unit } from "./types.js";
@@ -125,9 +125,9 @@ export function side(c: Cursor): Expression {
   for (;;) {
     const isLetter = (c.is("word", "U") || c.is("word", "u")) && c.peek(1)?.kind === "open";
     const sign = c.peek();
-    if (!isLetter && !(sign?.kind === "sign" && (sign.text === "∪" || sign.text === "∖"))) return value;
+    if (!isLetter && !(sign?.kind === "sign" && /^[∪∖∩]$/.test(sign.text))) return value;
     c.next();
-    value = unionOf(c, value, amount(c), sign?.text === "∖");
+    value = sign?.text === "∩" ? sectionOf(c, value, amount(c)) : unionOf(c, value, amount(c), sign?.text === "∖");
   }
 }
 

@@ -85,7 +85,7 @@ function sentenceStart(text: string, end: number): number {
   let start = text.lastIndexOf("\n", stop - 1) + 1;
   for (;;) {
     const full = sentenceEnd(text, start, stop);
-    const next = full + 1 + (/^\s*/.exec(text.slice(full + 1, stop))?.[0].length ?? 0);
+    const next = full + 1 + (/^["')*_”]{0,4}\s*/.exec(text.slice(full + 1, stop))?.[0].length ?? 0);
     if (full >= stop - 1 || next >= stop) return start;
     start = next;
   }
@@ -103,11 +103,13 @@ function displayBefore(text: string, end: number): number | undefined {
 function resultOf(text: string, start: number, end: number): { readonly candidate: Candidate; readonly bold: boolean } | undefined {
   const sentence = text.slice(start, end);
   const bold = lastBold(sentence);
-  if (bold !== undefined) {
+  if (bold !== undefined && !isBounded(sentence.slice(0, bold.start))) {
     const at = start + bold.start;
     return { candidate: { rule: "conclusion", start: at, end: start + bold.end, textStart: at, text: sentence.slice(bold.start, bold.end) }, bold: true };
   }
-  const candidate = lastFormula(text, start, end) ?? lastAmount(text, start, end);
+  const formula = lastFormula(text, start, end);
+  if (bold !== undefined || (formula !== undefined && isBounded(text.slice(start, formula.start)))) return undefined;
+  const candidate = formula ?? lastAmount(text, start, end);
   return candidate && { candidate, bold: false };
 }
 

@@ -156,9 +156,38 @@ function captured(text: string, rule: Candidate["rule"], start: number, after: n
   if (at >= text.length) return undefined;
   const formula = formulaAt(text, at);
   const display = formula !== undefined && (text.startsWith("$$", at) || text.startsWith("\\[", at) || text.startsWith("\\b", at));
-  const end = display ? formula.end : sentenceEnd(text, at, text.length);
+  const member = text[start - 1] === '"' ? memberAt(text, rule, start, at) : undefined;
+  if (member !== undefined) return member;
+  const end = display ? formula.end : beforeTag(text, at, sentenceEnd(text, at, text.length));
   const inside = text.slice(at, end);
   return inside.trim() === "" ? undefined : { rule, start, end, textStart: at, text: inside };
+}
+
+/** A closing tag ends an announcement within it. */
+function beforeTag(text: string, at: number, end: number): number {
+  const tag = text.slice(at, end).search(/<\/[A-Za-z_|]/);
+  return tag < 0 ? end : at + tag;
+}
+
+function unescaped(json: string): string {
+  try {
+    return String(JSON.parse(json));
+  } catch {
+    return json.slice(1, -1);
+  }
+}
+
+/** The value of `"answer": …` in a JSON object. */
+function memberAt(text: string, rule: Candidate["rule"], start: number, at: number): Candidate | undefined {
+  const pattern = /("(?:[^"\\\n]|\\.){1,2000}"|-?\d[\d.eE+-]*|true|false)\s*(?=[,}\]])/y;
+  const from = text[at - 1] === '"' ? at - 1 : at;
+  pattern.lastIndex = from;
+  const found = pattern.exec(text)?.[1];
+  if (found === undefined) return undefined;
+  // Backslashes of formulas are often not doubled.
+  const isRaw = /(?<!\\)(?:\\\\)*\\(?:[A-Za-z]{2}|[^"\\/bfnrtu])/.test(found);
+  const said = isRaw ? found.slice(1, -1) : found.startsWith('"') ? unescaped(found) : found;
+  return { rule, start: start - 1, end: from + found.length, textStart: from, text: said };
 }
 
 /** How an answer begins that is no word: a number, formula, bracket, sign, or a letter by itself. */
@@ -194,6 +223,10 @@ const inWords = /^(.*\d\S*)[ \t]*\((?!(?:mod|base|not|wrong|incorrect)\b)[a-z][a
 const isByCases = (text: string): boolean =>
   (text.match(/\b(?:if|when|for|unless|otherwise|else)\b/gi)?.length ?? 0) > 1 && /(?:\band\b|[,;])\s.*(?:\d|\$|\\)/.test(text);
 
+/** "(approximately 0.833)" behind a formula, which has to hold. */
+const aboutValue =
+  /^[ \t]*[,(]?[ \t]*(?:(?:or|which is|that is|i\.e\.)[, \t]+)?(?:about|approximately|approx\.?|roughly|≈|\$?\\approx)[ \t]*\$?([-−]?\d[\d,]*(?:\.\d+)?)\$?[ \t]*\)?$/i;
+
 /** Readings of what an announcement captured: the whole, then without the clause behind it, then the number before words. */
 export function readingsOf(candidate: Candidate): [string, ...string[]] {
   const said = unwrapped(candidate.text).replace(lead, "");
@@ -206,6 +239,8 @@ export function readingsOf(candidate: Candidate): [string, ...string[]] {
   };
   const formula = formulaAt(whole, 0);
   if (formula !== undefined) {
+    const nearly = aboutValue.exec(whole.slice(formula.end));
+    if (nearly !== null) return [`${formula.inner} \\approx ${nearly[1]}`];
     // Behind a formula only words may stand, or a reason, and none that offer another answer.
     const rest = whole.slice(formula.end);
     if ((reason.test(rest) || !/[\d$\\]/.test(rest)) && !/\bor\b|\balternatively\b/i.test(rest)) add(whole.slice(0, formula.end));

@@ -4,7 +4,8 @@
 const denied =
   /(?:\b(?:not|never|neither|nor|cannot be|rather than|instead of|other than|except)\b|n['’]t(?: be)?\b)[\s$\\([*:]{1,6}(?:(?:equal|equals|to|the|be|simply|just|answer|is)[\s$\\([*:]{1,4}){0,3}$/i;
 
-const mistaken = /\b(?:wrong|incorrect|false)[ \t]+(?:answer|result|value|choice|option)\b[^.,;:!?]{0,30}$/i;
+const mistaken =
+  /\b(?:wrong|incorrect|false)[ \t]+(?:answer|result|value|choice|option)\b[^.,;:!?]{0,30}$|\b(?:wrong|incorrect|mistake|error|mistaken|tempting|temptation|trap|fallacy|pitfall)\b[ \t]+(?:(?:is|was|would be|would|might be|here|there)[ \t]+){0,3}(?:to|of|in)[ \t]+(?:answer|answering|say|saying|write|writing|conclude|concluding|give|giving|choose|choosing|pick|picking|take|taking|think|thinking|get|getting|put|putting|report|claim)\b[^.,;:!?]{0,30}$/i;
 /** "Assume the answer is", "If the answer were": no commitment. */
 const supposed = /\b(?:assume|suppose|imagine|if|whether|unless|pretend)\b[^.,;:!?\n]{0,30}$/i;
 
@@ -39,7 +40,7 @@ const back = new RegExp(
   [
     String.raw`^[\s$*)\]}\\.,:;–—-]{0,12}(?:(?:is|was|seems|looks|must be|would be)[ \t]+${surely}${negative}|${denies}[ \t]+${surely}${positive})`,
     String.raw`\b${said}(?:(?:['’]s| is| was| seems| looks| must be)[ \t]+${surely}${negative}|[ \t]?${denies}[ \t]+${surely}${positive})`,
-    String.raw`\b(?:scratch that|ignore (?:that|this|the (?:above|previous|box))|disregard (?:that|this|the (?:above|previous))|strike that|i take (?:that|it) back|i (?:was|am) (?:wrong|mistaken)|i made (?:a|an) (?:mistake|error)|wait[,.… ]{1,4}no\b|oops|just kidding|on second thoughts?|never ?mind)\b`,
+    String.raw`\b(?:scratch that|ignore (?:that|this|the (?:above|previous|box))|disregard (?:that|this|the (?:above|previous))|strike that|i take (?:that|it) back|i (?:was|am) (?:wrong|mistaken)|i made (?:a|an) (?:mistake|error)|wait[,.… ]{1,4}no\b|oops|i (?:missed|overlooked|miscounted|miscalculated|misread|misunderstood|double[- ]counted|forgot (?!to (?:mention|say|add that|note|point)))|just kidding|on second thoughts?|never ?mind)\b`,
   ].join("|"),
   "i",
 );

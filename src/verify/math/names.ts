@@ -93,6 +93,9 @@ function conditional(c: Cursor, name: string): Expression {
   return bars === 1 ? symbolOf(`${name}(${spelling(tokens)})`) : c.fail("no condition");
 }
 
+/** One name for a derivative, however it is written. */
+export const derivativeName = (over: string, under: string): string => `${over.replaceAll("partial", "∂")}/${under.replaceAll("partial", "∂")}`;
+
 /** What stands lowered behind a name, as text. */
 export function index(c: Cursor): string {
   if (!c.take("open", "{")) return c.next().text;

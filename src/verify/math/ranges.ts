@@ -86,6 +86,16 @@ function intersected(a: readonly Interval[], b: readonly Interval[], budget: Bud
   return arranged(found, budget);
 }
 
+/** What two sets share; undefined where their ends cannot be put in order. */
+export function sectionOfIntervals(a: Intervals, b: Intervals, budget: Budget): Intervals | undefined {
+  try {
+    return { kind: "intervals", parts: intersected(partsOf(a, budget), partsOf(b, budget), budget), points: [] };
+  } catch (error) {
+    if (error instanceof Unordered) return undefined;
+    throw error;
+  }
+}
+
 /** Whether two sets have the same numbers. Ends with variables are compared in the order given. */
 export function compareIntervals(a: Intervals, b: Intervals, terms: Terms): Comparison {
   const { budget } = terms;

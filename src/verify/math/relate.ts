@@ -2,6 +2,7 @@
 import { intervalOf } from "./brackets.js";
 import { structure, variablesOf } from "./build.js";
 import type { Cursor } from "./cursor.js";
+import { sectionOfIntervals } from "./ranges.js";
 import type { Expression, RelationSign, Value } from "./types.js";
 import { asValue } from "./value.js";
 
@@ -94,4 +95,11 @@ export function unionOf(c: Cursor, a: Expression, b: Expression, without: boolea
   }
   if (x.without !== undefined || y.without !== undefined) return c.fail("this union is not supported");
   return structure({ kind: "intervals", parts: [...x.parts, ...y.parts], points: [...x.points, ...y.points] });
+}
+
+/** a ∩ b of intervals. */
+export function sectionOf(c: Cursor, a: Expression, b: Expression): Expression {
+  const [x, y] = [a, b].map((side) => (side.op === "structure" ? intervalsOf(c, side.value) : undefined));
+  const found = x && y && sectionOfIntervals(x, y, c.budget);
+  return found === undefined ? c.fail("this intersection is not supported") : structure(found);
 }

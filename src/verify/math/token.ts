@@ -23,6 +23,10 @@ export class Scan {
   gap: 0 | 1 | 2 = 0;
   /** Braces of running text that are open. */
   plain = 0;
+  /** For each \left that is open, the token that it gave; -1 where it gave none. */
+  readonly fences: number[] = [];
+  /** Where a brace opens running text without a command before it. */
+  textAt = -1;
   /** The next group has a label behind it, which says nothing: `\underbrace{8}_{\text{total}}`. */
   labelled = false;
 

@@ -21,6 +21,12 @@ export function command(s: Scan): undefined {
     s.at += length;
     return;
   }
+  if (name === "SI" || name === "qty") {
+    // The second argument of these is a unit.
+    const number = /\s*(?:\[[^\]]{0,40}\])?\s*\{[^{}]{0,60}\}\s*(?=\{)/y;
+    number.lastIndex = s.at + length;
+    if (number.test(s.text)) s.textAt = number.lastIndex;
+  }
   if (name === "!" && s.tokens.at(-1)?.text === "," && s.tokens.at(-1)?.kind === "sign") {
     s.tokens.push({ ...(s.tokens.pop() as Token), joint: true });
   }
@@ -66,8 +72,19 @@ function row(s: Scan, length: number): undefined {
 function fence(s: Scan, name: string, length: number): undefined {
   s.at += length;
   s.skip(/\s*/y);
-  const next = s.text[s.at] ?? "";
+  // The full stop of a last "\right." may have been taken for that of the sentence.
+  const next = s.text[s.at] ?? ".";
   const side = name === "left" ? "open" : "close";
+  if (name === "left") s.fences.push(next === "." ? -1 : s.tokens.length);
+  else {
+    const opened = s.fences.pop();
+    if (opened === -1 && s.text.startsWith("\\}", s.at)) {
+      s.at += 2;
+      return;
+    }
+    // A brace on one side alone gathers what stands in rows.
+    if (next === "." && opened !== undefined && s.tokens[opened]?.text === "\\{") openedAlone(s, opened);
+  }
   if (next === ".") s.at++;
   else if (next === "|") s.emit(side, "|", 1);
   else if (next === "<" || next === ">") s.emit(side, next === "<" ? "⟨" : "⟩", 1);
@@ -75,6 +92,17 @@ function fence(s: Scan, name: string, length: number): undefined {
   else if (s.text.startsWith("\\vert", s.at)) s.emit(side, "|", 5);
   // A reversed bracket, as of an open interval, closes or opens by its place, not by its shape.
   else if (next === "]" || next === ")" || next === "[" || next === "(") s.emit(side, next, 1);
+}
+
+/** Takes a brace off that nothing closes, and makes an array behind it the cases that it is. */
+function openedAlone(s: Scan, at: number): undefined {
+  const [first, last] = [s.tokens[at + 1], s.tokens.at(-1)];
+  const isArray = first?.text === "begin:array" && last?.text === "end:array";
+  if (isArray) {
+    s.tokens[at + 1] = { ...first, text: "begin:cases" };
+    s.tokens[s.tokens.length - 1] = { ...last, text: "end:cases" };
+  }
+  s.tokens.splice(at, 1);
 }
 
 function environment(s: Scan, name: string): undefined {

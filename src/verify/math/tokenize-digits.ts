@@ -6,6 +6,11 @@ const number = /\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\p{L}\d.]))?|\.\d+(?:[eE][+-]?\d
 /** Groups of three digits that apostrophes or low lines set off: no base and no prime stands before three digits. */
 const groupedDigits = /[1-9]\d{0,2}(?:(?:['’]\d{3})+|(?:_\d{3})+)(?:\.\d+)?(?![\d'’_.]\d|\d)/y;
 
+/** Groups as points set them off before a comma, or two and more of them: "1.234.567,89". */
+const pointedDigits = /[1-9]\d{0,2}(?:\.\d{3}){2,}(?:,\d+)?(?![\d.]*\d)/y;
+/** Lakhs and crores, told from a list by a group that begins with 0: "1,00,000". */
+const indianDigits = /(?=[\d,]*,0)[1-9]\d?(?:,\d{2})+,\d{3}(?:\.\d+)?(?!,?\d)/y;
+
 /** A number, if one stands here. */
 export function digits(s: Scan): boolean {
   number.lastIndex = s.at;
@@ -15,6 +20,7 @@ export function digits(s: Scan): boolean {
   const next = s.text[s.at + found.length];
   if (next === "\u0305" && barred(s)) return true;
   if ((next === "'" || next === "’" || next === "_") && groups(s)) return true;
+  if ((next === "." || next === ",") && groupsOfOthers(s)) return true;
   s.emit("number", found[0] === "." ? `0${found}` : found, found.length);
   return true;
 }
@@ -25,6 +31,16 @@ function groups(s: Scan): boolean {
   const found = groupedDigits.exec(s.text)?.[0];
   if (found === undefined) return false;
   s.emit("number", found.replace(/['’_]/g, ""), found.length, true);
+  return true;
+}
+
+function groupsOfOthers(s: Scan): boolean {
+  pointedDigits.lastIndex = s.at;
+  const pointed = pointedDigits.exec(s.text)?.[0];
+  indianDigits.lastIndex = s.at;
+  const found = pointed ?? indianDigits.exec(s.text)?.[0];
+  if (found === undefined) return false;
+  s.emit("number", pointed === undefined ? found.replaceAll(",", "") : found.replaceAll(".", "").replace(",", "."), found.length, true);
   return true;
 }
 

@@ -61,7 +61,7 @@ function step(s: Scan): undefined {
 }
 
 function brace(s: Scan, character: string): undefined {
-  const inText = s.braces.at(-1) === "text";
+  const inText = s.braces.at(-1) === "text" || s.at === s.textAt;
   if (character === "{") {
     const lone = /\{\s{0,4}([,:=<>+.])\s{0,4}\}/y;
     lone.lastIndex = s.at;

@@ -91,6 +91,10 @@ export const magnitudes: ReadonlyMap<string, bigint> = new Map([
   ["million", 10n ** 6n],
   ["billion", 10n ** 9n],
   ["trillion", 10n ** 12n],
+  ["lakh", 10n ** 5n],
+  ["crore", 10n ** 7n],
+  ...["万", "萬", "만"].map((word): [string, bigint] => [word, 10n ** 4n]),
+  ...["亿", "億", "억"].map((word): [string, bigint] => [word, 10n ** 8n]),
 ]);
 const parts = new Map<string, number>([
   ["half", 2],
