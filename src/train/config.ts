@@ -74,7 +74,7 @@ const evaluation = z.strictObject({
   top_k: count.optional().describe("Draw these answers from the k most likely tokens alone."),
   top_p: z.number().gt(0).max(1).optional().describe("Draw from the fewest most likely tokens that reach this share of the probability, after top_k."),
   min_p: z.number().min(0).max(1).optional().describe("Draw from tokens at least so often as likely as the most likely one, after top_k and top_p."),
-  verifier: part.optional().describe("Evaluation's own verifier; absent: that of the task or data."),
+  verifier: part.optional().describe("Evaluation's own verifier; absent: evaluation during training follows --verifier, or without it the task's own."),
   data: dataOptions.optional().describe("Evaluation's own file; absent: the part of task or data that is held out."),
   seed: z.int().min(0).default(0).describe("Seed of the choice of problems and of the draws; the same at every evaluation."),
   on_failure: z.enum(["continue", "stop"]).default("continue").describe("Whether training goes on when an evaluation fails; the failure is recorded."),
@@ -151,7 +151,7 @@ export const trainConfig = z.strictObject({
   tools: z.string().min(1).optional().describe("JSON file with a list of functions that the chat template names to the policy."),
   system: z.string().min(1).optional().describe("A system message before conversations that begin without one."),
   profile: profile.optional().describe("Choose and weight the problems that are trained on by how often they are solved."),
-  verifier: part.optional().describe("Verifier by name, or a reward of your own (rewards.md); needed with data, instead of the task's own with a task."),
+  verifier: part.optional().describe("Verifier by name, or a reward of your own (rewards.md); needed with data, instead of the task's own with a task. Evaluation during training follows it, unless eval.verifier names another."),
   method: methods
     .optional()
     .describe(
