@@ -151,7 +151,11 @@ export const trainConfig = z.strictObject({
   tools: z.string().min(1).optional().describe("JSON file with a list of functions that the chat template names to the policy."),
   system: z.string().min(1).optional().describe("A system message before conversations that begin without one."),
   profile: profile.optional().describe("Choose and weight the problems that are trained on by how often they are solved."),
-  verifier: part.optional().describe("Verifier by name, or a reward of your own (rewards.md); needed with data, instead of the task's own with a task. Evaluation during training follows it, unless eval.verifier names another."),
+  verifier: part
+    .optional()
+    .describe(
+      "Verifier by name, or a reward of your own (rewards.md); needed with data, instead of the task's own with a task. Evaluation during training follows it, unless eval.verifier names another.",
+    ),
   method: methods
     .optional()
     .describe(
