@@ -157,7 +157,9 @@ export class Http {
         response.on("end", () => {
           if (!response.complete) return fail("the answer broke off");
           const kind = (headers["content-type"] ?? "").split(";")[0] as string;
-          settle(() => resolve({ status, type: kind.trim().toLowerCase(), headers, body: Buffer.concat(pieces) }));
+          settle(() =>
+            resolve({ status, type: kind.trim().toLowerCase(), headers, body: pieces.length === 1 ? (pieces[0] as Buffer) : Buffer.concat(pieces) }),
+          );
         });
       });
       request.end(bytes);

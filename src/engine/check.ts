@@ -58,8 +58,11 @@ function checkTemperature(temperature: number, place: string): void {
 }
 
 export function checkIds(ids: Int32Array, vocabulary: number, what: string, place: string): void {
-  const at = ids.findIndex((id) => id < 0 || id >= vocabulary);
-  if (at >= 0) refuse(place, `${what} id ${ids[at]} at position ${at} is outside the vocabulary of ${vocabulary}`, "encode with the model's own tokenizer");
+  // A loop of its own: every token of every call goes through it.
+  let at = 0;
+  while (at < ids.length && (ids[at] as number) >= 0 && (ids[at] as number) < vocabulary) at++;
+  if (at < ids.length)
+    refuse(place, `${what} id ${ids[at]} at position ${at} is outside the vocabulary of ${vocabulary}`, "encode with the model's own tokenizer");
 }
 
 function checkContext(engine: EngineInfo, context: Context, model: Known, place: string): void {

@@ -1,11 +1,12 @@
 /**
  * From sequences of the contract to those of the protocol, and the one place that makes a server's reduction into the
- * plain sum that the contract asks for.
+ * plain sum that the contract asks for. Numbers of a batch lie in one array, of which its sequences have views: a step's
+ * thousands of small arrays would cost more than all that is computed with them.
  *
  * A response token t of a context of c tokens is x[c + t]; position c + t - 1 of the n - 1 targets scores it.
  */
 import type { Sequence } from "../contract.js";
-import type { Datum } from "./wire.js";
+import { type Datum, responseLength } from "./wire.js";
 
 /**
  * What a server makes of a batch of token losses l[s,t] before the optimizer: their sum; or, with w the token weights, the
@@ -21,56 +22,49 @@ export function summingFactor(reduction: Reduction, tokens: number, sequences: n
   return reduction === "sum" ? 1 : tokens * sequences;
 }
 
-/** What a loss gets beside the targets, [response tokens] each. */
+/** Whole sequences with nothing but their targets: for a forward pass, whose loss nobody reads. Without weights a server would make them all 1, and their sum may be divided by. */
+export function forwardData(sequences: readonly Sequence[]): Datum[] {
+  const all = new Int32Array(sequences.reduce((sum, { context, response }) => sum + context.ids.length + response.length, 0));
+  let at = 0;
+  return sequences.map(({ context, response }) => {
+    const start = at;
+    all.set(context.ids, start);
+    all.set(response, start + context.ids.length);
+    at += context.ids.length + response.length;
+    return { ids: all.subarray(start, at), from: context.ids.length - 1, weight: 1 };
+  });
+}
+
+/** What the loss of a sequence gives beside its targets, [response tokens] each. */
 export interface TokenInputs {
+  readonly datum: Datum;
   /** Log-probs below the ratio. */
-  readonly logprobs: ArrayLike<number>;
-  /** Negative derivative of the loss, or advantage times token weight. */
-  readonly coefficients: ArrayLike<number>;
+  readonly logp: ArrayLike<number>;
+  /** Derivatives of the loss by the log-probs: minus the coefficients. */
+  readonly dLogp: ArrayLike<number>;
 }
 
-/** The whole sequence with nothing but its targets: for a forward pass, whose loss nobody reads. */
-export function forwardDatum(sequence: Sequence): Datum {
-  const { tokens, targets, from } = shifted(sequence);
-  // Without weights a server would make them all 1, and their sum may be divided by.
-  return { tokens, inputs: { target_tokens: targets, weights: new Float32Array(targets.length).fill(1, from) } };
+/** All sequences of an optimizer step, with the inputs of a policy-gradient loss whose gradient is the sum of theirs. */
+export function trainData(inputs: readonly TokenInputs[], reduction: Reduction): Datum[] {
+  const total = inputs.reduce((sum, { datum }) => sum + responseLength(datum), 0);
+  const logprobs = new Float32Array(total);
+  const advantages = new Float32Array(total);
+  let at = 0;
+  return inputs.map(({ datum, logp, dLogp }) => {
+    const count = responseLength(datum);
+    const factor = summingFactor(reduction, count, inputs.length);
+    for (let t = 0; t < count; t++) {
+      logprobs[at + t] = logp[t] as number;
+      advantages[at + t] = -(dLogp[t] as number) * factor;
+    }
+    at += count;
+    return { ...datum, policy: { logprobs: logprobs.subarray(at - count, at), advantages: advantages.subarray(at - count, at) } };
+  });
 }
 
-/** The sequence with the inputs of a policy-gradient loss. `of`: how many sequences the next optimizer step is made of. */
-export function trainDatum(sequence: Sequence, { logprobs, coefficients }: TokenInputs, reduction: Reduction, of: number): Datum {
-  const { tokens, targets, from } = shifted(sequence);
-  const length = targets.length;
-  const count = sequence.response.length;
-  const factor = summingFactor(reduction, count, of);
-  const column = (value: (t: number) => number): Float32Array => {
-    const array = new Float32Array(length);
-    for (let t = 0; t < count; t++) array[from + t] = value(t);
-    return array;
-  };
-  return {
-    tokens,
-    inputs: {
-      target_tokens: targets,
-      weights: new Float32Array(length).fill(1, from),
-      logprobs: column((t) => logprobs[t] as number),
-      advantages: column((t) => (coefficients[t] as number) * factor),
-    },
-  };
-}
-
-/** Log-probs of the response out of those of all targets. */
-export function responseOf(logprobs: Float64Array, { context, response }: Sequence): Float64Array {
-  const from = context.ids.length - 1;
-  return logprobs.slice(from, from + response.length);
-}
-
-/** All tokens but the last, all but the first, and the place of the first response token among the latter. */
-function shifted({ context, response }: Sequence): { readonly tokens: Int32Array; readonly targets: Int32Array; readonly from: number } {
-  const all = new Int32Array(context.ids.length + response.length);
-  all.set(context.ids);
-  all.set(response, context.ids.length);
-  // Views of one array: a batch has many of them.
-  return { tokens: all.subarray(0, -1), targets: all.subarray(1), from: context.ids.length - 1 };
+export function allFinite(values: ArrayLike<number>): boolean {
+  for (let i = 0; i < values.length; i++) if (!Number.isFinite(values[i])) return false;
+  return true;
 }
 
 /** A request holds at most so many sequences, and about so many bytes, as the protocol's own client has it. */
@@ -83,7 +77,7 @@ export function chunksOf(data: readonly Datum[], dialect: keyof typeof positionB
   const chunks: Datum[][] = [];
   let bytes = 0;
   for (const datum of data) {
-    const own = datum.tokens.length * positionBytes[dialect];
+    const own = (datum.ids.length - 1) * positionBytes[dialect];
     const last = chunks.at(-1);
     if (last === undefined || last.length === most.sequences || bytes + own > most.bytes) {
       chunks.push([datum]);

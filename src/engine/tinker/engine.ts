@@ -31,16 +31,23 @@ import type {
 } from "../contract.js";
 import { cutSample } from "../cut.js";
 import { unknownHandle } from "../refuse.js";
-import { forwardDatum, responseOf, trainDatum } from "./datum.js";
+import { allFinite, forwardData, trainData } from "./datum.js";
 import type { ServerLink } from "./link.js";
 import type { Adam } from "./model.js";
-import { type Role, ServerRoles, stepped, waitingOf } from "./roles.js";
+import { type Role, ServerRoles, stepped, type Waiting, waitingOf } from "./roles.js";
 import { complete, encodeSample, encodeScore, groupsOf, promptLogp, readSample, type SampleGroup, sampleOf } from "./sample.js";
 import { Arrivals, Slots } from "./stream.js";
+import { type Datum, responseLength } from "./wire.js";
 
 interface Held {
   readonly sequences: readonly Sequence[];
-  readonly scores: readonly Scores[];
+  readonly passed: Passed;
+}
+
+/** By sequence: its scores, and what was sent of it where anything was. */
+interface Passed {
+  readonly scores: Scores[];
+  readonly data: (Datum | undefined)[];
 }
 
 export class TinkerEngine implements Engine {
@@ -128,7 +135,7 @@ export class TinkerEngine implements Engine {
   async score(sequences: readonly Sequence[], want: ScoreWant = {}, { signal }: CallOptions = {}): Promise<Scores[]> {
     signal?.throwIfAborted();
     checkSequences(this.info, "score", sequences, want, this.lookup);
-    const scores = await this.run(sequences, signal);
+    const { scores } = await this.run(sequences, signal);
     this.count({ scoredTokens: responseTokens(sequences) });
     return scores;
   }
@@ -136,16 +143,17 @@ export class TinkerEngine implements Engine {
   async forward(sequences: readonly Sequence[], want: Want = {}, { signal }: CallOptions = {}): Promise<Forward> {
     signal?.throwIfAborted();
     checkSequences(this.info, "forward", sequences, want, this.lookup);
-    const scores = await this.run(sequences, signal);
+    const passed = await this.run(sequences, signal);
     const handle = `pass-${this.nextHandle++}`;
-    this.kept.set(handle, { sequences, scores });
-    return { handle, scores };
+    this.kept.set(handle, { sequences, passed });
+    return { handle, scores: passed.scores };
   }
 
   async backward(handle: string, derivatives: readonly Derivatives[], set: ParameterSet): Promise<Backward> {
     const held = this.kept.get(handle);
     if (!held) throw unknownHandle("backward", handle);
-    const { sequences, scores } = held;
+    const { sequences, passed } = held;
+    const { data, scores } = passed;
     checkDerivatives(derivatives, scores);
     const role = this.weights.trained(set, "backward");
     checkReceiver(set, role.name, sequences);
@@ -155,7 +163,7 @@ export class TinkerEngine implements Engine {
       const cause = `its forward ran under ${first.weights}, and the weights are ${role.identity} now`;
       throw new ArgumentError({ place: "backward", cause, mend: "run forward again" });
     }
-    role.waiting.push(...waitingOf(sequences, scores, derivatives));
+    role.waiting.push(...waitingOf(data, scores, derivatives));
     this.count({ trainedTokens: responseTokens(sequences) });
     return {};
   }
@@ -174,15 +182,13 @@ export class TinkerEngine implements Engine {
     const skipped = (): StepResult => {
       return { gradNorm: Number.NaN, clipped: false, skipped: { parameter: "the adapter", count: ++role.skipped }, weights: role.identity };
     };
+    const acting = waiting.filter(acts);
+    const data = trainData(acting.length > 0 ? acting : waiting.slice(0, 1), this.link.reduction);
     // One number that is none would poison the adapter, whatever the rate.
-    if (!waiting.every(({ dLogp }) => dLogp.every((x) => Number.isFinite(Math.fround(x))))) return skipped();
-    const acting = waiting.filter(({ dLogp }) => dLogp.some((x) => x !== 0));
-    const sent = acting.length > 0 ? acting : waiting.slice(0, 1);
-    const { reduction } = this.link;
-    const data = sent.map(({ sequence, logp, dLogp }) => trainDatum(sequence, { logprobs: logp, coefficients: dLogp.map((x) => -x) }, reduction, sent.length));
+    if (!data.every(({ policy }) => policy !== undefined && allFinite(policy.advantages))) return skipped();
     const outcome = await this.working(() => role.trainee.step([{ loss: "importance_sampling", data }], adamOf(request)));
     if (outcome === "not finite") return skipped();
-    this.count({ slots: data.reduce((sum, { tokens }) => sum + tokens.length, 0) });
+    this.count({ slots: data.reduce((sum, { ids }) => sum + ids.length - 1, 0) });
     role.identity = stepped(role.identity);
     return { gradNorm: outcome.gradNorm ?? Number.NaN, clipped: false, weights: role.identity };
   }
@@ -198,36 +204,41 @@ export class TinkerEngine implements Engine {
   }
 
   /** Log-probs by the trainer for roles with a model, by the sampler for the base itself. */
-  private run(sequences: readonly Sequence[], signal: AbortSignal | undefined): Promise<Scores[]> {
+  private run(sequences: readonly Sequence[], signal: AbortSignal | undefined): Promise<Passed> {
     return this.working(async () => {
-      const result = new Array<Scores>(sequences.length);
+      const scores = new Array<Scores>(sequences.length);
+      const data = new Array<Datum | undefined>(sequences.length);
       const byRole = new Map<Role, number[]>();
-      sequences.forEach(({ weights, response }, i) => {
+      for (const [i, { weights, response }] of sequences.entries()) {
         const role = this.weights.resolve(weights, `sequence ${i}`);
-        if (response.length === 0) result[i] = { logp: new Float64Array(0), weights: role.identity };
-        else byRole.set(role, [...(byRole.get(role) ?? []), i]);
-      });
-      for (const [role, indices] of byRole) {
-        const own = indices.map((i) => sequences[i] as Sequence);
-        const { logps, weights } = await this.logps(role, own, signal);
-        indices.forEach((i, n) => (result[i] = { logp: this.finite(logps[n] as Float64Array, role), weights }));
-        this.count({ slots: own.reduce((sum, { context, response }) => sum + context.ids.length + response.length, 0) });
+        const indices = byRole.get(role) ?? [];
+        byRole.set(role, indices);
+        if (response.length === 0) scores[i] = { logp: new Float64Array(0), weights: role.identity };
+        else indices.push(i);
       }
-      return result;
+      for (const [role, indices] of byRole) {
+        if (indices.length === 0) continue;
+        const own = forwardData(indices.map((i) => sequences[i] as Sequence));
+        const { logps, weights } = await this.logps(role, own, signal);
+        for (const [n, i] of indices.entries()) {
+          scores[i] = { logp: this.finite(logps[n] as Float64Array, role), weights };
+          data[i] = own[n];
+        }
+        this.count({ slots: own.reduce((sum, { ids }) => sum + ids.length, 0) });
+      }
+      return { scores, data };
     });
   }
 
-  private async logps(role: Role, sequences: readonly Sequence[], signal: AbortSignal | undefined): Promise<{ logps: Float64Array[]; weights: string }> {
+  private async logps(role: Role, data: readonly Datum[], signal: AbortSignal | undefined): Promise<{ logps: Float64Array[]; weights: string }> {
     if (role.trainee) {
       return role.trainee.reading(async (model) => {
         const weights = role.identity;
-        const all = await model.forward(sequences.map(forwardDatum), signal);
-        return { logps: all.map((logprobs, i) => responseOf(logprobs, sequences[i] as Sequence)), weights };
+        return { logps: await model.forward(data, signal), weights };
       });
     }
-    const logps = sequences.map((sequence) =>
+    const logps = data.map(({ ids, from }) =>
       this.slots.run(async () => {
-        const ids = Int32Array.from([...sequence.context.ids, ...sequence.response]);
         const all = await this.link.connection.operate({
           ...encodeScore(ids, { base_model: this.link.baseModel }),
           what: "asample",
@@ -238,15 +249,15 @@ export class TinkerEngine implements Engine {
             return read && promptLogp(read, ids.length);
           },
         });
-        return responseOf(all, sequence);
+        return all.subarray(from);
       }),
     );
     return { logps: await Promise.all(logps), weights: role.identity };
   }
 
   private finite(logp: Float64Array, { name }: Role): Float64Array {
+    if (allFinite(logp)) return logp;
     const at = logp.findIndex((x) => !Number.isFinite(x));
-    if (at < 0) return logp;
     throw new DivergenceError({
       place: this.link.place,
       cause: `the log-prob of response token ${at} under ${name} is ${logp[at]}`,
@@ -267,6 +278,12 @@ export class TinkerEngine implements Engine {
   private count(more: Partial<Usage>): void {
     for (const key of Object.keys(more) as (keyof Usage)[]) this.counts[key] += more[key] as number;
   }
+}
+
+/** Whether a sequence has any gradient: the others would be passed through the model for nothing. */
+function acts({ datum, dLogp }: Waiting): boolean {
+  for (let t = 0; t < responseLength(datum); t++) if (dLogp[t] !== 0) return true;
+  return false;
 }
 
 const responseTokens = (sequences: readonly Sequence[]): number => sequences.reduce((sum, { response }) => sum + response.length, 0);

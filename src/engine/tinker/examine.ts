@@ -33,7 +33,7 @@ export async function examineTinker(options: TinkerOptions): Promise<Examined> {
     const model = await maker.create();
     maker.holds(model.id, true);
     const datum = probeDatum(1);
-    const ids = Int32Array.from([...datum.tokens, datum.inputs.target_tokens.at(-1) as number]);
+    const { ids } = datum;
     const source = { base_model: base };
     const score = (some: Int32Array): Promise<Float64Array> =>
       connection.operate({

@@ -37,7 +37,7 @@ export interface Pass {
 }
 
 export interface Stepped {
-  /** Log-probs of the targets of every sequence of every pass, in order, before the step. */
+  /** Log-probs of the responses of every sequence of every pass, in order, before the step. */
   readonly logprobs: readonly Float64Array[];
   /** Undefined where the server tells none; NaN where it was none. */
   readonly gradNorm: number | undefined;
@@ -53,8 +53,8 @@ const gradNorm = "skyrl.ai/grad_norm";
 
 export const encodePass = (dialect: Dialect, request: PassRequest): Encoded => (dialect === "json" ? json : proto).encodePass(request);
 /** Reads a pass by what the answer says that it is. */
-export const readPass = (answer: Answer): PassResult | undefined =>
-  answer.type === proto.protobufType ? proto.decodePass(answer.body) : json.decodePass(jsonOf(answer));
+export const readPass = (answer: Answer, data: readonly Datum[]): PassResult | undefined =>
+  answer.type === proto.protobufType ? proto.decodePass(answer.body, data) : json.decodePass(jsonOf(answer), data);
 
 /** Reads a JSON object as it is. */
 export const readObject = (answer: Answer): Record<string, unknown> | undefined => {
@@ -92,7 +92,7 @@ export class ServerModel {
     return model;
   }
 
-  /** Log-probs of all targets; nothing is learnt. Never called without sequences: a server may never answer that. */
+  /** Log-probs of the responses; nothing is learnt. Never called without sequences: a server may never answer that. */
   async forward(data: readonly Datum[], signal?: AbortSignal): Promise<Float64Array[]> {
     const passes = await this.inOrder(() =>
       sequence(chunksOf(data, this.traits.dialect), async (chunk) =>
@@ -175,13 +175,9 @@ export class ServerModel {
   private async begin(chunk: readonly Datum[], more: Pick<PassRequest, "loss" | "config" | "forwardOnly"> & { readonly signal?: AbortSignal }): Promise<Begun> {
     const { signal, ...rest } = more;
     const encoded = encodePass(this.traits.dialect, { model: this.id, seq: ++this.seq, data: chunk, ...rest });
-    const read = (answer: Answer): PassResult | undefined => {
-      const result = readPass(answer);
-      return result !== undefined && fits(result, chunk) ? result : undefined;
-    };
     const what = rest.forwardOnly ? "forward" : "forward_backward";
-    const result = await this.submitted(what, encoded, read, rest.forwardOnly, signal);
-    return { done: async () => [...(await result()).logprobs] };
+    const done = await this.submitted(what, encoded, (answer) => readPass(answer, chunk), rest.forwardOnly, signal);
+    return { done };
   }
 
   /**
@@ -245,12 +241,7 @@ export class ServerModel {
 }
 
 interface Begun {
-  readonly done: () => Promise<Float64Array[]>;
-}
-
-/** A result for each sequence, with a log-prob for each target: a server that answered twice, or half, is asked again. */
-function fits({ logprobs }: PassResult, chunk: readonly Datum[]): boolean {
-  return logprobs.length === chunk.length && chunk.every(({ tokens }, i) => (logprobs[i] as Float64Array).length === tokens.length);
+  readonly done: () => Promise<PassResult>;
 }
 
 async function sequence<T, U>(items: readonly T[], act: (item: T) => Promise<U>): Promise<U[]> {

@@ -52,10 +52,9 @@ export async function dialectOf(connection: Connection): Promise<Dialect> {
 /** A step that changes nothing: of a new adapter's moments, which are 0, too. */
 export const still: Adam = { learning_rate: 0, beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0 };
 
-/** A short sequence of ids that every vocabulary has. */
+/** A short sequence of ids that every vocabulary has, all of it response. */
 export function probeDatum(weight: number): Datum {
-  const all = Int32Array.from({ length: 12 }, (_, i) => 1 + ((5 * i) % 7));
-  return { tokens: all.slice(0, -1), inputs: { target_tokens: all.slice(1), weights: new Float32Array(11).fill(weight) } };
+  return { ids: Int32Array.from({ length: 12 }, (_, i) => 1 + ((5 * i) % 7)), from: 0, weight };
 }
 
 /** Norms of the gradient of one sequence with weights 1, with weights 2, and of the same sequence twice. */

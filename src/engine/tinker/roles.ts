@@ -2,29 +2,18 @@
 import { basename } from "node:path";
 import { ArgumentError, type CapabilityError, ModelError } from "../../core/errors.js";
 import { checkRoleName, roleOfSet } from "../check.js";
-import type {
-  Derivatives,
-  EngineInfo,
-  LoadRequest,
-  ModelInfo,
-  ParameterSet,
-  SaveOptions,
-  Scores,
-  Sequence,
-  TensorValue,
-  Weights,
-  WeightsRef,
-} from "../contract.js";
+import type { Derivatives, EngineInfo, LoadRequest, ModelInfo, ParameterSet, SaveOptions, Scores, TensorValue, Weights, WeightsRef } from "../contract.js";
 import { afterChange } from "../identity.js";
 import { lacking, needCapability, notTrainable, unknownRole } from "../refuse.js";
 import { SafetensorsFile } from "../safetensors.js";
 import { writeSafetensors } from "../safetensors-write.js";
 import { type BaseLimits, readLimits, readState, writeState } from "./folder.js";
 import type { Maker, State, Trainee } from "./trainee.js";
+import type { Datum } from "./wire.js";
 
 /** Sequences of a backward pass that wait for the step: nothing is sent before, because their number is part of what is sent. */
 export interface Waiting {
-  readonly sequence: Sequence;
+  readonly datum: Datum;
   readonly logp: Float64Array;
   readonly dLogp: Float64Array;
 }
@@ -241,11 +230,10 @@ export class ServerRoles implements Weights {
 }
 
 /** The derivatives of what a forward pass returned, as they wait for the step. */
-export function waitingOf(sequences: readonly Sequence[], scores: readonly Scores[], derivatives: readonly Derivatives[]): Waiting[] {
-  return sequences.flatMap((sequence, i) => {
-    const { dLogp } = derivatives[i] as Derivatives;
-    if (sequence.response.length === 0) return [];
-    return [{ sequence, logp: (scores[i] as Scores).logp, dLogp: dLogp ?? new Float64Array(sequence.response.length) }];
+export function waitingOf(data: readonly (Datum | undefined)[], scores: readonly Scores[], derivatives: readonly Derivatives[]): Waiting[] {
+  return data.flatMap((datum, i) => {
+    const { logp } = scores[i] as Scores;
+    return datum === undefined ? [] : [{ datum, logp, dLogp: (derivatives[i] as Derivatives).dLogp ?? new Float64Array(logp.length) }];
   });
 }
 

@@ -36,15 +36,21 @@ export function groupsOf(requests: readonly SampleRequest[]): SampleGroup[] {
     readonly seed: number;
   }
   const open = new Map<string, Open[]>();
+  // Members of a group have one context, whose ids are then written down once.
+  const known = new Map<SampleRequest["context"], string>();
   requests.forEach((request, index) => {
     const { context, weights, greedy, temperature, maxTokens, stop, key } = request;
-    const name = JSON.stringify([weights, greedy === true, temperature, maxTokens, stop.ids, [...context.ids]]);
+    const ids = known.get(context) ?? context.ids.join();
+    known.set(context, ids);
+    const name = `${JSON.stringify([weights, greedy === true, temperature, maxTokens, stop.ids])}${ids}`;
     const groups = open.get(name) ?? [];
     open.set(name, groups);
     const own = key.join();
     const found = groups.find(({ keys }) => keys.has(own)) ?? groups.find(({ keys }) => keys.size < mostAnswers);
+    const same = found?.keys.get(own);
     if (found === undefined) groups.push({ request, keys: new Map([[own, [index]]]), seed: seedOf(key) });
-    else found.keys.set(own, [...(found.keys.get(own) ?? []), index]);
+    else if (same === undefined) found.keys.set(own, [index]);
+    else same.push(index);
   });
   return [...open.values()].flat().map(({ request, keys, seed }) => ({ request, indices: [...keys.values()], seed }));
 }
@@ -88,8 +94,6 @@ export const complete = ({ sequences }: SampleResult, { indices, request }: Samp
   sequences.length === indices.length &&
   sequences.every(({ ids, logprobs }) => ids.length === logprobs.length && ids.length > 0 && ids.length <= Math.ceil(request.maxTokens / multiple) * multiple);
 
-const none = (length: number): Float64Array => new Float64Array(length).fill(Number.NaN);
-
 /** An answer in the contract's form: it ends with its first end token, whatever a server went on to draw. Servers tell log-probs at temperature 1, and no entropies. Throws EngineError for tokens or numbers that are none. */
 export function sampleOf(
   sample: WireSample,
@@ -97,33 +101,44 @@ export function sampleOf(
   request: SampleRequest,
   model: { readonly vocabulary: number; readonly weights: string; readonly place: string },
 ): Sample {
-  const wrong = sample.ids.findIndex((id) => id < 0 || id >= model.vocabulary);
-  if (wrong >= 0) {
-    throw new EngineError({
-      place: model.place,
-      cause: `it drew the token ${sample.ids[wrong]}, and the model has a vocabulary of ${model.vocabulary}`,
-      mend: "give the folder of the model that the server runs",
-    });
+  const { ids, logprobs } = sample;
+  const stops = request.stop.ids;
+  const most = Math.min(ids.length, request.maxTokens);
+  let end = -1;
+  for (let t = 0; t < ids.length; t++) {
+    const id = ids[t] as number;
+    if (id < 0 || id >= model.vocabulary) {
+      throw new EngineError({
+        place: model.place,
+        cause: `it drew the token ${id}, and the model has a vocabulary of ${model.vocabulary}`,
+        mend: "give the folder of the model that the server runs",
+      });
+    }
+    if (!Number.isFinite(logprobs[t])) {
+      throw new EngineError({
+        place: model.place,
+        cause: `the log-prob of the token ${id} that it drew is ${logprobs[t]}`,
+        mend: "resume the run from its last checkpoint: the weights are not finite",
+      });
+    }
+    if (end < 0 && t < most && stops.includes(id)) end = t;
   }
-  const bad = sample.logprobs.findIndex((x) => !Number.isFinite(x));
-  if (bad >= 0) {
-    throw new EngineError({
-      place: model.place,
-      cause: `the log-prob of the token ${sample.ids[bad]} that it drew is ${sample.logprobs[bad]}`,
-      mend: "resume the run from its last checkpoint: the weights are not finite",
-    });
-  }
-  const within = sample.ids.slice(0, request.maxTokens);
-  const end = within.findIndex((id) => request.stop.ids.includes(id));
-  const length = end >= 0 ? end + 1 : within.length;
-  const logp = sample.logprobs.slice(0, length);
+  const length = end >= 0 ? end + 1 : most;
+  // One array for all of float64, with a view for each: log-probs at temperature 1, as drawn, and entropies.
+  const numbers = new Float64Array(3 * length).fill(Number.NaN);
+  const rawLogp = numbers.subarray(0, length);
+  const logp = numbers.subarray(length, 2 * length);
+  const told = logprobs.subarray(0, length);
+  rawLogp.set(told);
+  if (request.temperature === 1) logp.set(told);
   return {
     index,
-    ids: sample.ids.slice(0, length),
+    // A view would keep what is cut off.
+    ids: length === ids.length ? ids : ids.slice(0, length),
     sampled: new Uint8Array(length).fill(1),
-    rawLogp: logp,
-    logp: request.temperature === 1 ? logp.slice() : none(length),
-    entropy: none(length),
+    rawLogp,
+    logp,
+    entropy: numbers.subarray(2 * length),
     stop: end >= 0 || (sample.stop === "stop" && length < request.maxTokens) ? "eos" : "length",
     weights: model.weights,
   };

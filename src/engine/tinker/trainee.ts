@@ -3,6 +3,7 @@
  * model that is lost, or whose state nobody knows any more, is replaced by a new one that is loaded from that checkpoint
  * and makes the same steps again: so no step is lost, and none is made twice.
  */
+import { allFinite } from "./datum.js";
 import { isFault } from "./faults.js";
 import { Lock } from "./lock.js";
 import type { Adam, Pass, ServerModel, Stepped } from "./model.js";
@@ -233,5 +234,4 @@ export class Trainee {
 /** Stands for a state that changed meanwhile. */
 const again = Symbol("again");
 
-const finite = ({ logprobs, gradNorm }: Stepped): boolean =>
-  (gradNorm === undefined || Number.isFinite(gradNorm)) && logprobs.every((each) => each.every(Number.isFinite));
+const finite = ({ logprobs, gradNorm }: Stepped): boolean => (gradNorm === undefined || Number.isFinite(gradNorm)) && logprobs.every(allFinite);

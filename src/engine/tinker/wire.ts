@@ -1,18 +1,27 @@
 /** What goes over the wire, without a dialect: sequences with the inputs of a loss, and results. */
 import type { HttpOptions } from "../../core/http.js";
 
-/** One sequence of a forward or backward pass. All arrays but `tokens` are of the targets. */
+/**
+ * One sequence of a forward or backward pass. Of the n tokens x a server takes x[0 .. n-1) and is told the targets
+ * x[1 .. n), with one number a target of each input of the loss. What stands before `from` is 0 in all of them, and no
+ * array holds it: the dialects write it.
+ */
 export interface Datum {
-  /** x[0 .. n-1) of the n tokens x. */
-  readonly tokens: Int32Array;
-  readonly inputs: {
-    /** x[1 .. n). */
-    readonly target_tokens: Int32Array;
-    readonly weights?: Float32Array;
-    readonly logprobs?: Float32Array;
-    readonly advantages?: Float32Array;
-  };
+  /** All n tokens. */
+  readonly ids: Int32Array;
+  /** The first target that counts: of the n - 1, those from here on are the response. */
+  readonly from: number;
+  /** Weight of each target of the response. */
+  readonly weight: number;
+  /** What a policy-gradient loss gets beside them, [response tokens] each. */
+  readonly policy?: { readonly logprobs: Float32Array; readonly advantages: Float32Array };
 }
+
+/** How many targets of a sequence count. */
+export const responseLength = ({ ids, from }: Datum): number => ids.length - 1 - from;
+
+/** A datum's inputs of the loss, in the order in which they are written. */
+export const inputNames = ["target_tokens", "weights", "logprobs", "advantages"] as const;
 
 /** A loss by the name that the protocol gives it. */
 export type LossName = string;
@@ -27,10 +36,21 @@ export interface PassRequest {
   readonly forwardOnly: boolean;
 }
 
-/** Log-probs of the targets of each datum, NaN where the server said so. */
-export interface PassResult {
-  readonly logprobs: readonly Float64Array[];
-  readonly metrics: { readonly [name: string]: number };
+/** Log-probs of the response's tokens of each datum, NaN where the server said so. Views of one array. */
+export type PassResult = readonly Float64Array[];
+
+/** Log-probs of a pass, sequence by sequence into one array; undefined where one is not of its sequence. */
+export function eachResponse(data: readonly Datum[], read: (index: number, datum: Datum, into: Float64Array) => boolean): PassResult | undefined {
+  const all = new Float64Array(data.reduce((sum, datum) => sum + responseLength(datum), 0));
+  const result: Float64Array[] = [];
+  let at = 0;
+  for (const [index, datum] of data.entries()) {
+    const into = all.subarray(at, at + responseLength(datum));
+    at += into.length;
+    if (!read(index, datum, into)) return undefined;
+    result.push(into);
+  }
+  return result;
 }
 
 export interface WireSample {
