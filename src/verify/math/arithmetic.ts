@@ -127,7 +127,12 @@ function isFactorWord(c: Cursor, token: Token, value: Expression): boolean {
   if ((word === "sq" || word === "cu") && isConstant(value)) return false;
   if (word === "U" && c.peek(1)?.kind === "open" && isIntervalEnd(value)) return false;
   const followed = c.peek(1);
-  const bare = followed === undefined || followed.kind === "close" || (followed.kind === "sign" && /^[,;.=]$/.test(followed.text));
+  const bare =
+    followed === undefined ||
+    followed.kind === "close" ||
+    (followed.kind === "sign" && /^[,;.=]$/.test(followed.text)) ||
+    // "2 h 15 min": nothing but another amount.
+    (followed.kind === "number" && followed.gap > 0 && isUnit(c.peek(2)?.text ?? ""));
   if (token.plain) {
     if (word === "i" || word === "e" || word === "pi") return true;
     if (isFunctionName(word)) return !(bare && isUnit(word));

@@ -123,11 +123,16 @@ function builder(c: Cursor): Expression {
     if (c.takeSign("∈")) side(c);
     if (!c.takeSign("|") && !c.takeSign(":")) return c.fail("no condition");
     c.barParts = false;
-    const conditions = entries(c, () => false);
+    const conditions = [entry(c)];
+    let word: "and" | "or" = "and";
+    while (isSeparator(c.peek())) {
+      word = takeSeparator(c) ?? word;
+      conditions.push(entry(c));
+    }
     c.expect("close", "\\}");
     if (element.op !== "symbol") return c.fail("a set of more than one variable is not supported");
     const items = conditions.map(asValue);
-    return structure(items.length === 1 ? (items[0] as Value) : { kind: "list", items, word: "and" });
+    return structure(items.length === 1 ? (items[0] as Value) : { kind: "list", items, word });
   });
 }
 

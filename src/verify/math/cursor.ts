@@ -18,6 +18,8 @@ export interface Spelling {
   readonly words: "unit" | "product";
   /** Whether a letter that stands apart behind a number is a unit (`12 m`). */
   readonly letters: "unit" | "variable";
+  /** Whether `C_5^2` and `A_5^2` count choices and arrangements of 2 from 5, or are powers. */
+  readonly counts?: true;
 }
 
 /** Steps that a failed attempt costs. */
@@ -38,7 +40,7 @@ export class Cursor {
   /** Variables that a sum or product binds, `i` among them. */
   readonly bound: string[] = [];
   /** Kinds of ambiguity that were met. */
-  readonly met = new Set<"words" | "letters">();
+  readonly met = new Set<"words" | "letters" | "counts">();
 
   private readonly tokens: Token[];
 

@@ -5,7 +5,7 @@ import type { Cursor } from "./cursor.js";
 import { relationOf, sectionOf, unionOf } from "./relate.js";
 import { suffix } from "./suffix.js";
 import type { Token } from "./token.js";
-import type { Expression, RelationSign, Unit } from "./types.js";
+import type { Expression, RelationSign, Unit, Value } from "./types.js";
 import { combine, isCurrency, isDegree, isUnit, noUnit, sameDimension, unitOf } from "./units.js";
 
 export const isSeparator = (token: Token | undefined): boolean =>
@@ -47,6 +47,10 @@ export function entry(c: Cursor): Expression {
     sides.push(side(c));
   }
   if (signs.length === 0) return first;
+  if (signs.length === 1 && signs[0] === "≡" && isSeparator(c.peek())) {
+    const residues = c.attempt(() => residuesAt(c, sides as [Expression, Expression]));
+    if (residues !== undefined) return residues;
+  }
   return relationOf(c, sides, signs, signs.includes("≡") ? modulus(c) : undefined);
 }
 
@@ -103,6 +107,22 @@ function mappingAt(c: Cursor): Expression | undefined {
     const variable = c.next().text;
     c.next();
     return structure({ kind: "assignment", name: `${name}(${variable})`, value: { kind: "number", expression: sum(c) } });
+  });
+}
+
+/** n ≡ 0, 1 (mod 4): one of several congruences. */
+function residuesAt(c: Cursor, [of, first]: readonly [Expression, Expression]): Expression {
+  const values = [first];
+  while (isSeparator(c.peek())) {
+    takeSeparator(c);
+    values.push(side(c));
+  }
+  const by = modulus(c);
+  if (by === undefined || values.some(({ op }) => op === "structure")) return c.fail("residues without a modulus");
+  return structure({
+    kind: "list",
+    items: values.map((value): Value => ({ kind: "relation", sides: [of, value], signs: ["≡"], modulus: by })),
+    word: "or",
   });
 }
 

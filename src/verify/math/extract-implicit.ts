@@ -69,7 +69,8 @@ export function conclusionOf(text: string): Candidate | undefined {
   return undefined;
 }
 
-const states = /^[A-Z][^\n]*[ \t](?:is|are|was|were|equals|totals|has|have|had|makes?|costs?|gets?)[ \t]+(?:only |exactly |a total of )?[*$\\(]*[-−]?\d/;
+const states =
+  /^[A-Z][^\n]*[ \t](?:is|are|was|were|equals|totals|has|have|had|makes?|costs?|gets?)[ \t]+(?:only |exactly |a total of )?[*$\\(]*[-−]?\d|^(?:It|That|This)['’]s (?:only |exactly )?[*$\\(]*[-−]?\d|^[A-Z][^\n]*=[ \t]*\*\*[^*\n]+\*\*\W*$/;
 
 /** The amount that a response of one short sentence states: "There are 12 apples." */
 export function statementOf(text: string): Candidate | undefined {
@@ -151,8 +152,17 @@ function afterLastEquals(inner: string): string {
   return /[A-Za-z]/.test(left) && !chained ? inner : inner.slice(at + 1);
 }
 
+/** "x = 2 and x = 3", "a = 1, b = 2": values that are named one by one are one answer. */
+const namedAmounts =
+  /(?<![\w\\}^])[A-Za-z](?:_?\d)?[ \t]*=[ \t]*[-−]?\d[\d,./]*(?:,?[ \t]+(?:(?:and|or)[ \t]+)?[A-Za-z](?:_?\d)?[ \t]*=[ \t]*[-−]?\d[\d./]*)+(?=[.!]?$|[ \t.,;])/g;
+
 function lastAmount(text: string, start: number, end: number): Candidate | undefined {
   const sentence = text.slice(start, end);
+  const named = [...sentence.matchAll(namedAmounts)].at(-1);
+  if (named !== undefined) {
+    const at = start + named.index;
+    return { rule: "conclusion", start: at, end: at + named[0].length, textStart: at, text: named[0] };
+  }
   const numbers = [...sentence.matchAll(amount)].filter(
     ({ index, 0: digits }) => !/[A-Za-z_^\d.]$/.test(sentence.slice(0, index)) && !goesOn.test(sentence.slice(index + digits.length)),
   );

@@ -227,6 +227,9 @@ const isByCases = (text: string): boolean =>
 const aboutValue =
   /^[ \t]*[,(]?[ \t]*(?:(?:or|which is|that is|i\.e\.)[, \t]+)?(?:about|approximately|approx\.?|roughly|≈|\$?\\approx)[ \t]*\$?([-−]?\d[\d,]*(?:\.\d+)?)\$?[ \t]*\)?$/i;
 
+/** "if we round, but …": it holds under a condition alone, and another answer is begun. */
+const onlyUnder = /^[,( \t]*(?:if|when|assuming)\b.*\bbut\b/i;
+
 /** Readings of what an announcement captured: the whole, then without the clause behind it, then the number before words. */
 export function readingsOf(candidate: Candidate): [string, ...string[]] {
   const said = unwrapped(candidate.text).replace(lead, "");
@@ -251,14 +254,15 @@ export function readingsOf(candidate: Candidate): [string, ...string[]] {
     cut !== null &&
     !/^[ \t]*(?:more|than|less|fewer)\b/i.test(whole.slice(cut.index)) &&
     !/\bor\b|\balternatively\b/i.test(whole.slice(cut.index)) &&
-    !isByCases(whole.slice(cut.index))
+    !isByCases(whole.slice(cut.index)) &&
+    !onlyUnder.test(whole.slice(cut.index))
   )
     add(whole.slice(0, cut.index));
   const worded = inWords.exec(whole);
   if (worded !== null) add(worded[1] as string);
   for (const text of [...texts]) {
     const number = plainNumber.exec(text);
-    if (number !== null && !/\bor\b/i.test(number[2] as string)) add(number[1] as string);
+    if (number !== null && !/\bor\b/i.test(number[2] as string) && !onlyUnder.test(number[2] as string)) add(number[1] as string);
   }
   return texts;
 }

@@ -112,10 +112,11 @@ function explicitIn(text: string): Candidate[] {
     return said !== undefined && !(said.worded && candidate.rule === "phrase" && boxes.length > 0);
   });
   const all = boxes.concat(announcements).sort((a, b) => a.start - b.start);
+  const isSeen = text.includes("<!--") ? ({ start }: Candidate): boolean => text.lastIndexOf("<!--", start) <= text.lastIndexOf("-->", start) : undefined;
   // An announcement within another ("Final answer: the answer is 5") is the nearer one.
   return all.filter(({ end }, i) => {
     const next = all[i + 1];
-    return next === undefined || next.end > end || next.rule === "box";
+    return (next === undefined || next.end > end || next.rule === "box") && (isSeen?.(all[i] as Candidate) ?? true);
   });
 }
 

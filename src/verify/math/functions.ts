@@ -1,7 +1,7 @@
 /** Functions that are known, with their exponents, bases and arguments. */
 import { bareArgument, exponent, sum } from "./arithmetic.js";
 import { atom } from "./atoms.js";
-import { call, constants, divide, numberOf, power } from "./build.js";
+import { add, call, constants, divide, numberOf, power, subtract } from "./build.js";
 import type { Cursor } from "./cursor.js";
 import { numeral } from "./numerals.js";
 import type { Token } from "./token.js";
@@ -21,7 +21,7 @@ export function list(c: Cursor, close: ")" | "\\}" | "}" | "]"): Expression[] {
 
 const closing: { readonly [open: string]: ")" | "\\}" | "}" | "]" } = { "(": ")", "{": "}", "[": "]", "\\{": "\\}" };
 const manyArguments: ReadonlySet<string> = new Set(["gcd", "lcm", "min", "max", "binomial", "log"]);
-const inverse: { readonly [name: string]: "arcsin" | "arccos" | "arctan" } = { sin: "arcsin", cos: "arccos", tan: "arctan" };
+const one = numberOf(1);
 const ten = numberOf(10);
 
 /** A function whose name was read: its exponent, its base, its argument. */
@@ -35,20 +35,51 @@ export function applied(c: Cursor, spelled: string): Expression {
   if (name === "log" && c.takeSign("_")) base = logBase(c);
   else if (name === "log" && c.peek()?.kind === "number" && c.peek()?.gap === 0 && c.is("open", "(", 1)) base = numeral(c);
   const isInverse = raised?.op === "number" && raised.value.n === -1n && raised.value.d === 1n;
-  if (isInverse && inverse[name] === undefined) c.fail(`the inverse of ${name} is not supported`);
   const of = argumentsOf(c);
   if (of.length > 1 && !manyArguments.has(name)) c.fail(`${name} has one argument`);
   if (of.some(({ op }) => op === "structure")) c.fail(`the argument of ${name} is no number`);
   const [first] = of as [Expression];
-  const value = isInverse ? call(inverse[name] as "arcsin", first) : callOf(c, name, of, base);
+  const value = isInverse ? inverseOf(c, name, first) : callOf(c, name, of, base);
   return raised === undefined || isInverse ? value : power(value, raised);
+}
+
+/** The inverse of a function, those of sinh and the like by logarithms. */
+function inverseOf(c: Cursor, name: string, of: Expression): Expression {
+  const withRoot = (size: 1 | -1): Expression => call("ln", add(of, call("root", add(power(of, numberOf(2)), numberOf(size)), numberOf(2))));
+  switch (name) {
+    case "sin":
+      return call("arcsin", of);
+    case "cos":
+      return call("arccos", of);
+    case "tan":
+      return call("arctan", of);
+    case "sec":
+      return call("arccos", divide(one, of));
+    case "csc":
+      return call("arcsin", divide(one, of));
+    case "cot":
+      return subtract(divide(constants.pi as Expression, numberOf(2)), call("arctan", of));
+    case "sinh":
+      return withRoot(1);
+    case "cosh":
+      return withRoot(-1);
+    case "tanh":
+      return divide(call("ln", divide(add(one, of), subtract(one, of))), numberOf(2));
+    default:
+      return c.fail(`the inverse of ${name} is not supported`);
+  }
 }
 
 function callOf(c: Cursor, name: string, of: readonly Expression[], base: Expression | undefined): Expression {
   const [first, second] = of as [Expression, Expression?];
   switch (name) {
     case "arccot":
-      return { op: "add", terms: [divide(constants.pi as Expression, numberOf(2)), { op: "negate", of: call("arctan", first) }] };
+    case "arcsec":
+    case "arccsc":
+    case "arcsinh":
+    case "arccosh":
+    case "arctanh":
+      return inverseOf(c, name.slice(3), first);
     case "cis":
       return { op: "add", terms: [call("cos", first), { op: "multiply", factors: [constants.i as Expression, call("sin", first)] }] };
     case "coth":

@@ -1,7 +1,7 @@
 /** Symbols with their indices and primes, constants, sets by name, and functions without a known meaning. */
-import { constants, numberOf, structure, symbolOf } from "./build.js";
+import { call, constants, numberOf, structure, symbolOf } from "./build.js";
 import type { Cursor } from "./cursor.js";
-import { list } from "./functions.js";
+import { argument, list } from "./functions.js";
 import { spelling } from "./settle.js";
 import type { Token } from "./token.js";
 import type { Expression, Value } from "./types.js";
@@ -28,6 +28,10 @@ export function named(c: Cursor): Expression {
     const probability = c.attempt(() => conditional(c, name));
     if (probability !== undefined) return probability;
   }
+  if (/^[CAP]$/.test(name) && c.isSign("_")) {
+    const counted = c.attempt(() => countedBelow(c, name));
+    if (counted !== undefined) return counted;
+  }
   if (c.isSign("_")) {
     c.next();
     name += `_${index(c)}`;
@@ -45,6 +49,16 @@ export function named(c: Cursor): Expression {
   }
   if (Object.hasOwn(constants, name) && !c.bound.includes(name)) return constants[name] as Expression;
   return symbolOf(name);
+}
+
+/** `C_5^2`, `A_5^2`, where they are read as counts. */
+function countedBelow(c: Cursor, name: string): Expression {
+  c.next();
+  const of = argument(c);
+  if (!c.takeSign("^")) return c.fail("no count");
+  c.met.add("counts");
+  if (c.spelling.counts !== true) return c.fail("a power");
+  return call(name === "C" ? "binomial" : "permutations", of, argument(c));
 }
 
 /** The sign behind ℤ⁺ and the like. */

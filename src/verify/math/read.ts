@@ -4,7 +4,7 @@ import { Cursor, type Spelling, Unreadable } from "./cursor.js";
 import { entry, isSeparator, takeSeparator } from "./entry.js";
 import type { Policies } from "./policies.js";
 import { type Settled, settle, spelling } from "./settle.js";
-import { isOrdinal, phrase } from "./texts.js";
+import { behindLetter, isOrdinal, phrase, placeOf } from "./texts.js";
 import type { Token } from "./token.js";
 import { tokenize } from "./tokenize.js";
 import { type Budget, OutOfSteps, type Reading, type Value } from "./types.js";
@@ -41,7 +41,12 @@ function readTokens(raw: readonly Token[], settled: Settled, tokens: string, bud
   const first = parse(settled.tokens, budget, usual);
   if ((special === undefined || special.kind === "text") && (first.value === undefined || isConditional(settled.tokens))) {
     const value = inside(settled.tokens, budget);
-    if (value !== undefined) return { kind: "value", value, others: first.value === undefined ? [] : [first.value], tokens };
+    if (value !== undefined) {
+      // Beside an answer that declares no letter, the letter is the one that was chosen.
+      const declared = undeclared(settled.tokens);
+      const chosen = declared && withOneLetter(declared) !== declared.tokens ? parse(declared.tokens, budget, usual).value : undefined;
+      return { kind: "value", value, others: [chosen, first.value].filter((other) => other !== undefined), tokens };
+    }
   }
   const values: Value[] = special === undefined ? [] : [special];
   if (first.value !== undefined) values.push(first.value);
@@ -49,9 +54,14 @@ function readTokens(raw: readonly Token[], settled: Settled, tokens: string, bud
     const { value } = parse(other, budget, spelled);
     if (value !== undefined) values.push(value);
   };
+  // "(D) 17" is 17 as well.
+  if (special?.kind === "choice" && special.text !== "") also(behindLetter(settled.tokens), usual);
+  const place = placeOf(settled.tokens);
+  if (place !== undefined) values.push(place);
   if (settled.grouped) also(settle(raw, false).tokens, usual);
   if (first.met.has("words")) also(settled.tokens, { ...usual, words: "product" });
   if (first.met.has("letters")) also(settled.tokens, { ...usual, letters: "unit" });
+  if (first.met.has("counts")) also(settled.tokens, { ...usual, counts: true });
   const [value, ...others] = values;
   if (value !== undefined) return { kind: "value", value, others, tokens };
   if (isWordy(settled.tokens)) return { kind: "value", value: { kind: "text", text: plainText(settled.tokens) }, others: [], tokens };
@@ -93,7 +103,7 @@ interface Parsed {
   readonly value?: Value;
   readonly reason: string;
   readonly at: number;
-  readonly met: ReadonlySet<"words" | "letters">;
+  readonly met: ReadonlySet<"words" | "letters" | "counts">;
 }
 
 function parse(tokens: readonly Token[], budget: Budget, spelled: Spelling): Parsed {

@@ -1,6 +1,6 @@
 /** What a chain of relations says: an assignment, a membership, or a relation between expressions; and unions of sets. */
 import { intervalOf } from "./brackets.js";
-import { structure, variablesOf } from "./build.js";
+import { isConstant, structure, variablesOf } from "./build.js";
 import type { Cursor } from "./cursor.js";
 import { sectionOfIntervals } from "./ranges.js";
 import type { Expression, RelationSign, Value } from "./types.js";
@@ -13,6 +13,8 @@ export function relationOf(c: Cursor, sides: readonly Expression[], signs: reado
   // "f ≡ 0" says what a function is.
   if (signs.length === 1 && signs[0] === "≡" && modulus === undefined && head.op === "symbol" && zero.op === "number")
     return structure({ kind: "assignment", name: head.name, value: asValue(zero) });
+  const shared = sharedValue(sides, signs);
+  if (shared !== undefined) return shared;
   if (signs.every((sign) => sign === "=" || sign === "≈")) {
     const assigned = assignment(c, sides, signs);
     if (assigned !== undefined) return assigned;
@@ -61,6 +63,15 @@ function assignment(c: Cursor, sides: readonly Expression[], signs: readonly Rel
   if (sides.length === 2) return structure({ kind: "assignment", name: named, value: asValue(second) });
   if (sides.slice(1).some(({ op }) => op === "structure")) return c.fail("a chain of equations between structures is not supported");
   return structure({ kind: "assignment", name: named, value: { kind: "relation", sides: sides.slice(1), signs: signs.slice(1) } });
+}
+
+/** a = b = c = 1: the value of several names. */
+function sharedValue(sides: readonly Expression[], signs: readonly RelationSign[]): Expression | undefined {
+  const names = sides.slice(0, -1).flatMap((side) => (side.op === "symbol" ? [side.name] : []));
+  const last = sides.at(-1) as Expression;
+  if (sides.length < 3 || names.length !== sides.length - 1 || new Set(names).size !== names.length || !signs.every((sign) => sign === "=")) return undefined;
+  if (last.op === "structure" || !isConstant(last)) return undefined;
+  return structure({ kind: "list", items: names.map((name): Value => ({ kind: "assignment", name, value: asValue(last) })), word: "and" });
 }
 
 /** Whether a side says something about a name without using it. */

@@ -72,12 +72,16 @@ function largestIn(expression: Expression): number {
 /** Variables that stand where only whole numbers make sense. */
 function countingOf(expression: Expression, found: Set<string>): Set<string> {
   if (expression.op === "function" && counted.has(expression.name)) for (const part of expression.of) variablesOf(part, found);
+  if (expression.op === "function" && (expression.name === "floor" || expression.name === "ceil") && some(expression, ({ op }) => op === "divide"))
+    for (const name of variablesOf(expression)) if (countingLetter.test(name)) found.add(name);
   if (expression.op === "power" && isNegative(expression.base)) variablesOf(expression.exponent, found);
   if (expression.op === "sum" || expression.op === "product") for (const end of [expression.from, expression.to]) variablesOf(end, found);
   for (const part of partsOf(expression)) countingOf(part, found);
   return found;
 }
 
+/** Letters that count where a quotient of them is rounded: ⌊n²/4⌋. */
+const countingLetter = /^[nmkN]$/;
 const counted: ReadonlySet<string> = new Set(["factorial", "double-factorial", "binomial", "permutations", "gcd", "lcm", "mod"]);
 const isNegative = (expression: Expression): boolean => expression.op === "negate" || (expression.op === "number" && expression.value.n < 0n);
 

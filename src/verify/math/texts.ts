@@ -3,11 +3,11 @@ import { numberOf } from "./build.js";
 import type { Token } from "./token.js";
 import type { Value } from "./types.js";
 import { combine, unitOf } from "./units.js";
-import { isFunctionName, numberInWords, partsOfWord, sentenceWords } from "./words.js";
+import { isFunctionName, numberInWords, partsOfWord, placeInWords, sentenceWords } from "./words.js";
 
 /** The value of an answer of one of these forms; undefined for all others. */
 export function phrase(tokens: readonly Token[]): Value | undefined {
-  return clock(tokens) ?? choice(unbraced(tokens)) ?? words(tokens) ?? wordsAndNumber(tokens);
+  return clock(tokens) ?? circled(tokens) ?? choice(unbraced(tokens)) ?? words(tokens) ?? wordsAndNumber(tokens);
 }
 
 const isSign = (token: Token | undefined, text: string): boolean => token?.kind === "sign" && token.text === text;
@@ -39,6 +39,16 @@ function clock(tokens: readonly Token[]): Value | undefined {
   if (letters === "o'clock") return { kind: "time", parts };
   if (letters === "") return parts.length > 1 ? { kind: "time", parts } : undefined;
   return letters === "am" || letters === "pm" ? { kind: "time", parts, half: letters } : undefined;
+}
+
+const isCircled = ({ text }: Token): boolean => /^[①-⑳]$/.test(text);
+
+/** Numbered statements: ①②④. */
+function circled(tokens: readonly Token[]): Value | undefined {
+  const found = tokens.filter(isCircled);
+  if (found.length === 0 || tokens.some((token) => !isCircled(token) && !/^(?:[,;、]|and)$/.test(token.text))) return undefined;
+  const items = found.map(({ text }): Value => ({ kind: "text", text }));
+  return items.length === 1 ? (items[0] as Value) : { kind: "list", items };
 }
 
 const letterOf = (token: Token | undefined): string | undefined => (token?.kind === "word" && /^[A-J]$/.test(token.text) ? token.text : undefined);
@@ -77,8 +87,21 @@ function choice(tokens: readonly Token[]): Value | undefined {
   return !closes && rest.length === 1 && rest[0]?.kind === "word" && rest[0].text.length === 1 ? undefined : { kind: "choice", letter, text: textOf(rest) };
 }
 
+/** What stands behind the letter of an option. */
+export function behindLetter(tokens: readonly Token[]): readonly Token[] {
+  const inner = unbraced(tokens);
+  const at = inner.findIndex((token) => letterOf(token) !== undefined);
+  return inner.slice(at + 1).filter((token, i) => i > 1 || !(token.kind === "close" || isSign(token, ":") || isSign(token, ".")));
+}
+
 /** "March 14th" is March 14. */
 export const isOrdinal = ({ text }: Token, before: Token | undefined): boolean => before?.kind === "number" && /^(?:st|nd|rd|th)$/.test(text);
+
+/** "4th" as the place that it names. */
+export function placeOf(tokens: readonly Token[]): Value | undefined {
+  const [number, suffix] = tokens;
+  return tokens.length === 2 && suffix !== undefined && isOrdinal(suffix, number) ? { kind: "text", text: `${number?.text}th` } : undefined;
+}
 
 /** Words without their punctuation, in small letters. */
 export const textOf = (tokens: readonly Token[]): string =>
@@ -143,14 +166,26 @@ function words(tokens: readonly Token[]): Value | undefined {
   const said = tokens.flatMap(({ kind, text }) => (kind === "word" ? [text] : []));
   const number = numberInWords(said);
   if (number !== undefined) return { kind: "number", expression: numberOf(number) };
+  const place = said.length === 1 ? placeInWords(said[0] as string) : undefined;
+  if (place !== undefined) return { kind: "text", text: `${place}th` };
   const counted = tokens.length === said.length ? countedInWords(said) : undefined;
   if (counted !== undefined) return counted;
-  const text = textOf(tokens).replace(/^(?:on |in )?(?:the |a |an )?/, "");
+  const text = textOf(tokens)
+    .replace(/^(?:it|this|that) (?:is|was|s) (?!not\b)/, "")
+    .replace(/^(?:on |in )?(?:the |a |an )?/, "");
   return meaningOf(text) ?? (listed(tokens) ? undefined : (several(tokens) ?? { kind: "text", text }));
 }
 
 /** "five dollars", "three red apples": a number in words, and up to two words for what is counted. */
 function countedInWords(said: readonly string[]): Value | undefined {
+  const part =
+    said.length < 6
+      ? /^(half|(?:a|one) (?:half|third|quarter|fourth|fifth)|(?:two|three) (?:thirds|quarters|fourths|fifths))(?: of)? (?:an?|one) (\w+)$/i.exec(
+          said.join(" "),
+        )
+      : null;
+  const share = part === null ? undefined : numberInWords((part[1] as string).split(" "));
+  if (share !== undefined) return { kind: "quantity", amount: numberOf(share), unit: unitOf(part?.[2] as string) };
   for (const nouns of [1, 2]) {
     const [before, behind] = [said.slice(0, -nouns), said.slice(-nouns)];
     const number = behind.some((word) => sentenceWords.has(word.toLowerCase()) || word.length < 3) ? undefined : numberInWords(before);

@@ -14,8 +14,8 @@ function line(powers: { readonly [base: string]: number }, entries: string): voi
   for (const entry of entries.split("; ")) {
     const [names, value] = entry.split("=") as [string, string];
     const [over, under = "1"] = value.split("/") as [string, string?];
-    const exact = decimal(over);
-    for (const name of names.split(" ")) known.set(name, { powers, factor: rational(exact.n * BigInt(1), exact.d * BigInt(under)) });
+    const [exact, by] = [decimal(over), decimal(under)];
+    for (const name of names.split(" ")) known.set(name, { powers, factor: rational(exact.n * by.d, exact.d * by.n) });
   }
 }
 
@@ -56,6 +56,7 @@ for (const [code, names] of Object.entries({
   KRW: "KRW",
 }))
   line({ [code]: 1 }, `${names}=1`);
+line({ m: -2 }, "mpg=1609.344/0.003785411784");
 line({ m: 1, s: -1 }, "mph=0.44704; kph kmh=5/18");
 line({ kg: 1, m: 1, s: -2 }, "N newton newtons=1; kN=1000");
 line({ kg: 1, m: 2, s: -2 }, "J joule joules=1; kJ kilojoule kilojoules=1000; calorie calories cal=4.184; kcal=4184; kWh=3600000");

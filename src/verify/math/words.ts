@@ -2,8 +2,11 @@
 import { type Rational, rational } from "../number/rational.js";
 import type { FunctionName } from "./types.js";
 
+/** Inverses that are made of other functions. */
+export type InverseName = "arccot" | "arcsec" | "arccsc" | "arcsinh" | "arccosh" | "arctanh";
+
 /** Functions by the names that answers give them. `sqrt`, `cbrt`, `log10`… are made of these. */
-export const functionsByName: { readonly [name: string]: FunctionName | "sqrt" | "cbrt" | "lg" | "arccot" | "coth" | "cis" } = {
+export const functionsByName: { readonly [name: string]: FunctionName | "sqrt" | "cbrt" | "lg" | "coth" | "cis" | InverseName } = {
   sqrt: "sqrt",
   cbrt: "cbrt",
   exp: "exp",
@@ -21,6 +24,17 @@ export const functionsByName: { readonly [name: string]: FunctionName | "sqrt" |
   arccos: "arccos",
   arctan: "arctan",
   arccot: "arccot",
+  arcsec: "arcsec",
+  arccsc: "arccsc",
+  arcsinh: "arcsinh",
+  arsinh: "arcsinh",
+  asinh: "arcsinh",
+  arccosh: "arccosh",
+  arcosh: "arccosh",
+  acosh: "arccosh",
+  arctanh: "arctanh",
+  artanh: "arctanh",
+  atanh: "arctanh",
   asin: "arcsin",
   acos: "arccos",
   atan: "arctan",
@@ -120,9 +134,19 @@ export function numberInWords(words: readonly string[]): Rational | undefined {
   const under = parts.get(last) ?? (last.endsWith("s") ? parts.get(last.slice(0, -1)) : undefined);
   const value =
     withHalf(body) ??
-    (under !== undefined ? fraction(body.slice(0, -1), under) : whole(body[0] === "a" && magnitudes.has(body[1] ?? "") ? ["one", ...body.slice(1)] : body));
+    (under !== undefined
+      ? fraction(body.slice(0, -1), under, last.startsWith("quarter"))
+      : whole(body[0] === "a" && magnitudes.has(body[1] ?? "") ? ["one", ...body.slice(1)] : body));
   if (value === undefined) return undefined;
   return negative ? { n: -value.n, d: value.d } : value;
+}
+
+const places = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth".split(" ");
+
+/** The place that an ordinal word names, from 1; undefined for others. */
+export function placeInWords(word: string): number | undefined {
+  const at = places.indexOf(word.toLowerCase());
+  return at < 0 ? undefined : at + 1;
 }
 
 /** "two and a half". */
@@ -134,7 +158,9 @@ function withHalf(words: readonly string[]): Rational | undefined {
   return before === undefined ? undefined : rational(before.n * BigInt(under) + 1n, BigInt(under));
 }
 
-function fraction(over: readonly string[], under: number): Rational | undefined {
+function fraction(over: readonly string[], under: number, isQuarter: boolean): Rational | undefined {
+  // A part alone is one by its place: "fourth".
+  if (over.length === 0 && under !== 2 && !isQuarter) return undefined;
   const top = over.length === 0 || (over.length === 1 && over[0] === "a") ? rational(1n, 1n) : whole(over);
   return top === undefined ? undefined : rational(top.n, BigInt(under));
 }
