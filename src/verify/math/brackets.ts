@@ -3,6 +3,8 @@ import { sum } from "./arithmetic.js";
 import { call, structure } from "./build.js";
 import type { Cursor } from "./cursor.js";
 import { entry, isSeparator, side, takeSeparator } from "./entry.js";
+import { wholeNumbersIn } from "./ranges.js";
+import { intervalsOf } from "./relate.js";
 import type { Expression, Interval, Value } from "./types.js";
 import { asValue } from "./value.js";
 
@@ -120,7 +122,7 @@ function builder(c: Cursor): Expression {
   return c.inside(() => {
     c.barParts = true;
     const element = side(c);
-    if (c.takeSign("∈")) side(c);
+    const domain = c.takeSign("∈") ? asValue(side(c)) : undefined;
     if (!c.takeSign("|") && !c.takeSign(":")) return c.fail("no condition");
     c.barParts = false;
     const conditions = [entry(c)];
@@ -132,8 +134,24 @@ function builder(c: Cursor): Expression {
     c.expect("close", "\\}");
     if (element.op !== "symbol") return c.fail("a set of more than one variable is not supported");
     const items = conditions.map(asValue);
-    return structure(items.length === 1 ? (items[0] as Value) : { kind: "list", items, word });
+    const condition: Value = items.length === 1 ? (items[0] as Value) : { kind: "list", items, word };
+    return structure(domain === undefined || isEverything(domain) ? condition : within(c, element.name, domain, condition));
   });
+}
+
+const isEverything = (value: Value): boolean =>
+  value.kind === "intervals" && value.without === undefined && value.parts.some(({ low, high }) => low.value === undefined && high.value === undefined);
+
+/** What of a domain meets a condition: whole numbers one by one where they are few, else both side by side. */
+function within(c: Cursor, name: string, domain: Value, condition: Value): Value {
+  const least = domain.kind === "text" ? { Integers: undefined, "Integers+": 1 }[domain.text] : null;
+  const found = least === null || (domain.kind === "text" && !/^Integers\+?$/.test(domain.text)) ? undefined : wholeNumbersIn(condition, least, c.budget);
+  if (found !== undefined) return { kind: "set", items: found.map((expression): Value => ({ kind: "number", expression })) };
+  return {
+    kind: "list",
+    items: [{ kind: "assignment", name, value: domain.kind === "tuple" ? (intervalsOf(c, domain) ?? domain) : domain }, condition],
+    word: "and",
+  };
 }
 
 function vector(c: Cursor, close: () => boolean): Expression {

@@ -156,10 +156,14 @@ function afterLastEquals(inner: string): string {
 const namedAmounts =
   /(?<![\w\\}^])[A-Za-z](?:_?\d)?[ \t]*=[ \t]*[-−]?\d[\d,./]*(?:,?[ \t]+(?:(?:and|or)[ \t]+)?[A-Za-z](?:_?\d)?[ \t]*=[ \t]*[-−]?\d[\d./]*)+(?=[.!]?$|[ \t.,;])/g;
 
+/** "14 < x", "2 <= x < 5", "n ≠ 3". */
+const boundsOfName =
+  /(?:[-−]?\d[\d,./]*[ \t]*(?:[<>]=?|[≤≥])[ \t]*)?(?<![\w\\}^])[A-Za-z](?:_?\d)?[ \t]*(?:[<>]=?|!=|[≤≥≠])[ \t]*[-−]?\d[\d,./]*|[-−]?\d[\d,./]*[ \t]*(?:[<>]=?|!=|[≤≥≠])[ \t]*[A-Za-z](?:_?\d)?(?!\w)/g;
+
 function lastAmount(text: string, start: number, end: number): Candidate | undefined {
   const sentence = text.slice(start, end);
-  const named = [...sentence.matchAll(namedAmounts)].at(-1);
-  if (named !== undefined) {
+  const named = [...sentence.matchAll(namedAmounts), ...sentence.matchAll(boundsOfName)].sort((a, b) => a.index - b.index).at(-1);
+  if (named !== undefined && !/[\d=]/.test(sentence.slice(named.index + named[0].length))) {
     const at = start + named.index;
     return { rule: "conclusion", start: at, end: at + named[0].length, textStart: at, text: named[0] };
   }

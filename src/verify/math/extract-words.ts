@@ -40,7 +40,7 @@ const back = new RegExp(
   [
     String.raw`^[\s$*)\]}\\.,:;–—-]{0,12}(?:(?:is|was|seems|looks|must be|would be)[ \t]+${surely}${negative}|${denies}[ \t]+${surely}${positive})`,
     String.raw`\b${said}(?:(?:['’]s| is| was| seems| looks| must be)[ \t]+${surely}${negative}|[ \t]?${denies}[ \t]+${surely}${positive})`,
-    String.raw`\b(?:scratch that|ignore (?:that|this|the (?:above|previous|box))|disregard (?:that|this|the (?:above|previous))|strike that|i take (?:that|it) back|i (?:was|am) (?:wrong|mistaken)|i made (?:a|an) (?:mistake|error)|wait[,.… ]{1,4}no\b|oops|i (?:missed|overlooked|miscounted|miscalculated|misread|misunderstood|double[- ]counted|forgot (?!to (?:mention|say|add that|note|point)))|just kidding|on second thoughts?|never ?mind)\b`,
+    String.raw`\b(?:scratch that|ignore (?:that|this|the (?:above|previous|box))|disregard (?:that|this|the (?:above|previous))|strike that|i take (?:that|it) back|i (?:was|am) (?:wrong|mistaken)|i made (?:a|an) (?:mistake|error)|wait[,.… ]{1,4}no\b|oops|i should(?:n['’]t| not)? have (?!mentioned|said|noted|added)|i (?:missed|overlooked|miscounted|miscalculated|misread|misunderstood|double[- ]counted|forgot (?!to (?:mention|say|add that|note|point)))|just kidding|on second thoughts?|never ?mind)\b`,
   ].join("|"),
   "i",
 );

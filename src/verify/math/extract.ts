@@ -11,7 +11,7 @@ import { afterThinking, commitments, insideThinking, isCorrected, type Place, ty
 import { boxesIn } from "./extract-boxes.js";
 import { concludes, conclusionOf, lastLineOf, lastOf, statementOf, wholeOf } from "./extract-implicit.js";
 import { announcedIn, announces, readingsOf } from "./extract-phrases.js";
-import { unwrapped } from "./extract-text.js";
+import { formulaAt, unwrapped } from "./extract-text.js";
 import type { Candidate, ExtractFault, Extraction } from "./extract-types.js";
 import { isSupposed, isTakenBack, isUncertain, offersAnother } from "./extract-words.js";
 
@@ -171,9 +171,18 @@ const restatement =
 /** "\boxed{1/2}, or 50 %": the same in another form, which is compared too; a whole number behind "or" is another answer. */
 function restated(text: string, box: Candidate): Candidate | undefined {
   const found = restatement.exec(text.slice(box.end, box.end + 80));
-  if (found === null) return undefined;
+  if (found === null) return restatedFormula(text, box);
   const [all, about, value] = found as unknown as [string, string | undefined, string];
   return { ...box, end: box.end + all.length, text: `${box.text} ${about === undefined ? "\\text{ or }" : "\\approx"} ${value}` };
+}
+
+const equivalently = /^[\s$*)\]\\]{0,6},?[ \t]*\(?(?:or,?[ \t]+equivalently|equivalently)[,:]?[ \t]+/i;
+
+/** "\boxed{y = 2x + 1}, or equivalently $2x - y + 1 = 0$": both are to be right. */
+function restatedFormula(text: string, box: Candidate): Candidate | undefined {
+  const lead = equivalently.exec(text.slice(box.end, box.end + 60));
+  const formula = lead === null ? undefined : formulaAt(text, box.end + lead[0].length);
+  return formula && { ...box, end: formula.end, text: `${box.text} \\text{ or } ${formula.inner}` };
 }
 
 /** What makes a commitment none: words before it, between it and another, or behind it. */

@@ -1,7 +1,7 @@
 /** Sets of real numbers: unions of intervals and points in one form, inequalities as such sets, and their comparison. */
 import { intervalOf } from "./brackets.js";
 import { isConstant, negate, numberOf, divide as over, substitute, subtract, variablesOf } from "./build.js";
-import { exact } from "./exact.js";
+import { exact, floorDivide } from "./exact.js";
 import { compareExpressions, orderOf } from "./identity.js";
 import { compareNumbers, type Terms } from "./numbers.js";
 import { different, equal, unsupported } from "./results.js";
@@ -186,6 +186,33 @@ export function solved(value: Value, budget: Budget): Intervals | undefined {
       points: [],
       ...(first.variable !== undefined && { variable: first.variable }),
     };
+  } catch (error) {
+    if (error instanceof Unordered) return undefined;
+    throw error;
+  }
+}
+
+/** Whole numbers that are listed, at most. */
+const mostListed = 200;
+
+/** The whole numbers, from `least` on, that meet inequalities; undefined where they are many or not known. */
+export function wholeNumbersIn(value: Value, least: number | undefined, budget: Budget): Expression[] | undefined {
+  const found = solved(value, budget);
+  if (found === undefined || endsOf(found).some((end) => !isConstant(end))) return undefined;
+  try {
+    const numbers: Expression[] = [];
+    for (const { low, high } of partsOf(found, budget)) {
+      const [from, to] = [low.value === undefined ? undefined : exact(low.value, budget), high.value === undefined ? undefined : exact(high.value, budget)];
+      const start = from === undefined ? (low.value === undefined && least !== undefined ? BigInt(least) : undefined) : -floorDivide(-from.n, from.d);
+      if (start === undefined || to === undefined) return undefined;
+      const end = floorDivide(to.n, to.d);
+      if (end - start > BigInt(mostListed)) return undefined;
+      for (let n = start; n <= end; n++) {
+        const isEnd = (bound: Bound): boolean => bound.value !== undefined && !bound.closed && ordered(bound.value, numberOf(n), budget) === 0;
+        if (!isEnd(low) && !isEnd(high) && (least === undefined || n >= BigInt(least))) numbers.push(numberOf(n));
+      }
+    }
+    return numbers;
   } catch (error) {
     if (error instanceof Unordered) return undefined;
     throw error;

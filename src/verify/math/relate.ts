@@ -1,8 +1,9 @@
 /** What a chain of relations says: an assignment, a membership, or a relation between expressions; and unions of sets. */
 import { intervalOf } from "./brackets.js";
-import { isConstant, structure, variablesOf } from "./build.js";
+import { isConstant, some, structure, variablesOf } from "./build.js";
 import type { Cursor } from "./cursor.js";
 import { sectionOfIntervals } from "./ranges.js";
+import { familiesOf } from "./signs.js";
 import type { Expression, RelationSign, Value } from "./types.js";
 import { asValue } from "./value.js";
 
@@ -18,6 +19,10 @@ export function relationOf(c: Cursor, sides: readonly Expression[], signs: reado
   if (signs.every((sign) => sign === "=" || sign === "≈")) {
     const assigned = assignment(c, sides, signs);
     if (assigned !== undefined) return assigned;
+  }
+  if (signs.length === 1 && signs[0] === "≠" && sides.some((side) => some(side, ({ op }) => op === "plus-minus"))) {
+    const [both = []] = familiesOf({ kind: "relation", sides, signs }, c.budget);
+    return structure({ kind: "list", items: both, word: "and" });
   }
   if (sides.some(({ op }) => op === "structure")) return c.fail("a side of a relation is no expression");
   const last = sides.at(-1) as Expression;

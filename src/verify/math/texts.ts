@@ -2,12 +2,12 @@
 import { numberOf } from "./build.js";
 import type { Token } from "./token.js";
 import type { Value } from "./types.js";
-import { combine, unitOf } from "./units.js";
+import { combine, isUnit, unitOf } from "./units.js";
 import { isFunctionName, numberInWords, partsOfWord, placeInWords, sentenceWords } from "./words.js";
 
 /** The value of an answer of one of these forms; undefined for all others. */
 export function phrase(tokens: readonly Token[]): Value | undefined {
-  return clock(tokens) ?? circled(tokens) ?? choice(unbraced(tokens)) ?? words(tokens) ?? wordsAndNumber(tokens);
+  return clock(tokens) ?? circled(tokens) ?? letteredSets(tokens) ?? choice(unbraced(tokens)) ?? words(tokens) ?? wordsAndNumber(tokens);
 }
 
 const isSign = (token: Token | undefined, text: string): boolean => token?.kind === "sign" && token.text === text;
@@ -39,6 +39,16 @@ function clock(tokens: readonly Token[]): Value | undefined {
   if (letters === "o'clock") return { kind: "time", parts };
   if (letters === "") return parts.length > 1 ? { kind: "time", parts } : undefined;
   return letters === "am" || letters === "pm" ? { kind: "time", parts, half: letters } : undefined;
+}
+
+/** Events and sets that only have letters, joined by one sign: A ∪ B is B ∪ A. */
+function letteredSets(tokens: readonly Token[]): Value | undefined {
+  const [, sign] = tokens;
+  if (tokens.length < 3 || tokens.length % 2 === 0 || !(isSign(sign, "∪") || isSign(sign, "∩"))) return undefined;
+  const isLetter = ({ kind, text }: Token): boolean => kind === "word" && /^[A-Z]$/.test(text);
+  if (!tokens.every((token, i) => (i % 2 === 0 ? isLetter(token) : isSign(token, sign?.text as string)))) return undefined;
+  const letters = tokens.filter((_, i) => i % 2 === 0).map(({ text }) => text);
+  return { kind: "text", text: letters.sort().join(` ${sign?.text} `) };
 }
 
 const isCircled = ({ text }: Token): boolean => /^[①-⑳]$/.test(text);
@@ -140,6 +150,8 @@ const meanings: { readonly [text: string]: Value } = {
   "infinite solutions": infinitelyMany,
   "infinitely many solutions": infinitelyMany,
   "infinite number of solutions": infinitelyMany,
+  noon: { kind: "time", parts: ["12", "00"], half: "pm" },
+  midnight: { kind: "time", parts: ["12", "00"], half: "am" },
   dne: doesNotExist,
   "doesn t exist": doesNotExist,
 };
@@ -185,6 +197,8 @@ function countedInWords(said: readonly string[]): Value | undefined {
         )
       : null;
   const share = part === null ? undefined : numberInWords((part[1] as string).split(" "));
+  if (said.length === 2 && /^(?:an?|one)$/i.test(said[0] as string) && isUnit(said[1] as string))
+    return { kind: "quantity", amount: numberOf(1), unit: unitOf(said[1] as string) };
   if (share !== undefined) return { kind: "quantity", amount: numberOf(share), unit: unitOf(part?.[2] as string) };
   for (const nouns of [1, 2]) {
     const [before, behind] = [said.slice(0, -nouns), said.slice(-nouns)];
