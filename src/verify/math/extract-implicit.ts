@@ -127,7 +127,7 @@ function lastBold(sentence: string): { readonly start: number; readonly end: num
   return { start, end: last.index + last[0].length };
 }
 
-const joins = /^[\s,;]*(?:and|or)?[\s,;]*$/i;
+const joins = /^[\s,;]{0,20}(?:and|or)?[\s,;]{0,20}$/i;
 
 /** The last formulas of a sentence; several that only a comma or "and" keeps apart are one answer. */
 function lastFormula(text: string, start: number, end: number): Candidate | undefined {
@@ -154,11 +154,11 @@ function afterLastEquals(inner: string): string {
 
 /** "x = 2 and x = 3", "a = 1, b = 2": values that are named one by one are one answer. */
 const namedAmounts =
-  /(?<![\w\\}^])[A-Za-z](?:_?\d)?[ \t]*=[ \t]*[-−]?\d[\d,./]*(?:,?[ \t]+(?:(?:and|or)[ \t]+)?[A-Za-z](?:_?\d)?[ \t]*=[ \t]*[-−]?\d[\d./]*)+(?=[.!]?$|[ \t.,;])/g;
+  /(?<![\w\\}^])[A-Za-z](?:_?\d)?[ \t]{0,4}=[ \t]{0,4}[-−]?\d[\d,./]{0,40}(?:,?[ \t]{1,4}(?:(?:and|or)[ \t]{1,4})?[A-Za-z](?:_?\d)?[ \t]{0,4}=[ \t]{0,4}[-−]?\d[\d./]{0,40}){1,20}(?=[.!]?$|[ \t.,;])/g;
 
 /** "14 < x", "2 <= x < 5", "n ≠ 3". */
 const boundsOfName =
-  /(?:[-−]?\d[\d,./]*[ \t]*(?:[<>]=?|[≤≥])[ \t]*)?(?<![\w\\}^])[A-Za-z](?:_?\d)?[ \t]*(?:[<>]=?|!=|[≤≥≠])[ \t]*[-−]?\d[\d,./]*|[-−]?\d[\d,./]*[ \t]*(?:[<>]=?|!=|[≤≥≠])[ \t]*[A-Za-z](?:_?\d)?(?!\w)/g;
+  /(?<![\d,./])(?:[-−]?\d[\d,./]{0,40}[ \t]{0,4}(?:[<>]=?|[≤≥])[ \t]{0,4})?(?<![\w\\}^])[A-Za-z](?:_?\d)?[ \t]{0,4}(?:[<>]=?|!=|[≤≥≠])[ \t]{0,4}[-−]?\d[\d,./]{0,40}|(?<![\d,./])[-−]?\d[\d,./]{0,40}[ \t]{0,4}(?:[<>]=?|!=|[≤≥≠])[ \t]{0,4}[A-Za-z](?:_?\d)?(?!\w)/g;
 
 function lastAmount(text: string, start: number, end: number): Candidate | undefined {
   const sentence = text.slice(start, end);

@@ -26,7 +26,7 @@ const otherBeginnings = "答 정답 답 odpověď răspuns đáp απάντησ�
 const beyondAscii = /[^\0-\x7f]/;
 /** What ends a sentence behind its number in languages that put the verb, or the word for what is counted, there. */
 const behindNumber =
-  /^(.*\d[^\p{L}]*)[ \t]*(?:です|だ|である|입니다|이다|이에요|है|个|個|人|元|円|圆|岁|只|本|次|天|小时|时|分钟|分|度|块|种|名|页|米|公里|개|명|원|일|시간)[。.]?$/u;
+  /[ \t]*(?:です|だ|である|입니다|이다|이에요|है|个|個|人|元|円|圆|岁|只|本|次|天|小时|时|分钟|分|度|块|种|名|页|米|公里|개|명|원|일|시간)[。.]?$/u;
 /** "### Answer" or "**Final Answer**" as a line of its own. */
 const heading = /^[ \t]*(?:#{1,6}[ \t]*)?(?:step[ \t]*\d+:?[ \t]*)?[*_]{0,3}(?:the[ \t])?(?:final[ \t])?(?:answer|result)[*_:]{0,4}[ \t]*$/i;
 const markers = /####(?!#)|<\|?answer\|?>/gi;
@@ -211,7 +211,7 @@ export function announces(candidate: Candidate): { readonly worded: boolean } | 
 const clause =
   /(?:,[ \t]{0,4}|[ \t]{1,4}|[ \t]{0,4}\()(?:because|since|which|as (?:we|the|it|required|shown|can|desired|expected)|when|where|so\b|given|after|using|due|assuming|obtained|and (?:this|that|it|we|the)\b|making|meaning|i\.e\.|according|based|by|if\b|for (?:the|all|each|every|a)\b|from|in (?:total|all|the|this|simplest)|on|at|per|with|left|altogether|remaining|more|than)\b/i;
 /** Words that begin a reason: unlike a condition it can hold no other answer, whatever formulas stand in it. */
-const reason = /^[ \t]*,?[ \t]*\(?(?:because|since|as (?:we|the|it|required|shown|desired|expected)|due to|obtained|using)\b/i;
+const reason = /^[ \t]{0,8},?[ \t]{0,8}\(?(?:because|since|as (?:we|the|it|required|shown|desired|expected)|due to|obtained|using)\b/i;
 const plainNumber =
   /^((?:[-−+][ \t]?)?(?:[$€£][ \t]?)?\d[\d,]*(?:\.\d+)?(?:\/\d+)?%?)[ \t]+(?!hundred|thousand|million|billion|trillion|dozen|score|percent|per ?cent|and|or|to|times|plus|minus|over|half|halves|third|quarter|squared|cubed|mod|base|degrees?)([A-Za-z][A-Za-z'’ ,()-]*)$/i;
 const lead =
@@ -228,12 +228,18 @@ const aboutValue =
   /^[ \t]*[,(]?[ \t]*(?:(?:or|which is|that is|i\.e\.)[, \t]+)?(?:about|approximately|approx\.?|roughly|≈|\$?\\approx)[ \t]*\$?([-−]?\d[\d,]*(?:\.\d+)?)\$?[ \t]*\)?$/i;
 
 /** "if we round, but …": it holds under a condition alone, and another answer is begun. */
-const onlyUnder = /^[,( \t]*(?:if|when|assuming)\b.*\bbut\b/i;
+const onlyUnder = /^[,( \t]{0,8}(?:if|when|assuming)\b.*\bbut\b/i;
+
+function withoutCounter(said: string): string {
+  const counter = behindNumber.exec(said.slice(-16));
+  const before = counter === null ? "" : said.slice(0, -counter[0].length).trimEnd();
+  return /\d[^\p{L}]*$/u.test(before.slice(-60)) ? before : said;
+}
 
 /** Readings of what an announcement captured: the whole, then without the clause behind it, then the number before words. */
 export function readingsOf(candidate: Candidate): [string, ...string[]] {
   const said = unwrapped(candidate.text).replace(lead, "");
-  const whole = behindNumber.exec(said)?.[1]?.trimEnd() ?? said;
+  const whole = withoutCounter(said);
   if (candidate.rule === "box" || candidate.rule === "whole") return [unwrapped(candidate.text)];
   const texts: [string, ...string[]] = [whole];
   const add = (text: string): void => {
@@ -242,7 +248,7 @@ export function readingsOf(candidate: Candidate): [string, ...string[]] {
   };
   const formula = formulaAt(whole, 0);
   if (formula !== undefined) {
-    const nearly = aboutValue.exec(whole.slice(formula.end));
+    const nearly = whole.length - formula.end < 80 ? aboutValue.exec(whole.slice(formula.end)) : null;
     if (nearly !== null) return [`${formula.inner} \\approx ${nearly[1]}`];
     // Behind a formula only words may stand, or a reason, and none that offer another answer.
     const rest = whole.slice(formula.end);
@@ -258,7 +264,7 @@ export function readingsOf(candidate: Candidate): [string, ...string[]] {
     !onlyUnder.test(whole.slice(cut.index))
   )
     add(whole.slice(0, cut.index));
-  const worded = inWords.exec(whole);
+  const worded = whole.length > 400 ? null : inWords.exec(whole);
   if (worded !== null) add(worded[1] as string);
   for (const text of [...texts]) {
     const number = plainNumber.exec(text);

@@ -89,7 +89,14 @@ describe("extraction", () => {
       ". ",
       "= 1 ",
       "So 1",
+      "So x < 1",
+      "a = 1, ",
+      '"answer": "a',
+      "<!-- \\boxed{1} ",
     ];
+    const hard = ["So DIGITS.", "So x < DIGITS", "The answer is $3$BLANKSx", "A isBLANKS5", "So **3**BLANKSx **4**", "The answer is 3 (BLANKS"];
+    for (const text of hard.map((each) => each.replace("DIGITS", "1".repeat(100_000)).replace("BLANKS", " ".repeat(100_000))))
+      expect(["found", "none"]).toContain(extractAnswer(text, { ...options, kind: "response", committed: false }).kind);
     for (const piece of pieces) {
       for (const text of [
         piece.repeat(100_000 / piece.length),

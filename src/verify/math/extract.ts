@@ -111,12 +111,32 @@ function explicitIn(text: string): Candidate[] {
     // Words behind a box are about it; before it, or without one, they may be the answer.
     return said !== undefined && !(said.worded && candidate.rule === "phrase" && boxes.length > 0);
   });
-  const all = boxes.concat(announcements).sort((a, b) => a.start - b.start);
-  const isSeen = text.includes("<!--") ? ({ start }: Candidate): boolean => text.lastIndexOf("<!--", start) <= text.lastIndexOf("-->", start) : undefined;
+  const all = outsideComments(
+    text,
+    boxes.concat(announcements).sort((a, b) => a.start - b.start),
+  );
   // An announcement within another ("Final answer: the answer is 5") is the nearer one.
   return all.filter(({ end }, i) => {
     const next = all[i + 1];
-    return (next === undefined || next.end > end || next.rule === "box") && (isSeen?.(all[i] as Candidate) ?? true);
+    return next === undefined || next.end > end || next.rule === "box";
+  });
+}
+
+/** Without what stands in comments of HTML, which no reader sees. Candidates come in order. */
+function outsideComments(text: string, all: Candidate[]): Candidate[] {
+  let open = text.indexOf("<!--");
+  if (open < 0) return all;
+  const endFrom = (from: number): number => {
+    const close = text.indexOf("-->", from);
+    return close < 0 ? text.length : close;
+  };
+  let end = endFrom(open);
+  return all.filter(({ start }) => {
+    while (open >= 0 && end < start) {
+      open = text.indexOf("<!--", end);
+      end = open < 0 ? end : endFrom(open);
+    }
+    return open < 0 || start < open;
   });
 }
 

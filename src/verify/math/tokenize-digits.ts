@@ -7,9 +7,9 @@ const number = /\d+(?:\.\d+)?(?:[eE][+-]?\d+(?![\p{L}\d.]))?|\.\d+(?:[eE][+-]?\d
 const groupedDigits = /[1-9]\d{0,2}(?:(?:['’]\d{3})+|(?:_\d{3})+)(?:\.\d+)?(?![\d'’_.]\d|\d)/y;
 
 /** Groups as points set them off before a comma, or two and more of them: "1.234.567,89". */
-const pointedDigits = /[1-9]\d{0,2}(?:\.\d{3}){2,}(?:,\d+)?(?![\d.]*\d)/y;
+const pointedDigits = /[1-9]\d{0,2}(?:\.\d{3}){2,20}(?:,\d{1,40})?(?![.,]?\d)/y;
 /** Lakhs and crores, told from a list by a group that begins with 0: "1,00,000". */
-const indianDigits = /(?=[\d,]*,0)[1-9]\d?(?:,\d{2})+,\d{3}(?:\.\d+)?(?!,?\d)/y;
+const indianDigits = /(?=[\d,]{0,30},0)[1-9]\d?(?:,\d{2}){1,10},\d{3}(?:\.\d{1,40})?(?!,?\d)/y;
 
 /** A number, if one stands here. */
 export function digits(s: Scan): boolean {
