@@ -18,6 +18,12 @@ describe("a curve", () => {
 
   it("of nothing has no lines", () => {
     expect(curve([])).toEqual([]);
+    expect(curve([undefined])).toEqual([]);
+  });
+
+  it("leaves a gap where nothing is, counts from the step that is first, and names one end where all values are one", () => {
+    expect(curve([0, undefined, 1, 1, 1, 1], { height: 2, first: 101 })).toEqual(["1 ┤ ▀▀", "0 ┤▖", "  └───", "   101 106"]);
+    expect(curve([5, 5, 5, 5], { height: 2 })).toEqual(["  ┤", "5 ┤▄▄", "  └──", "   1 4"]);
   });
 });
 

@@ -7,6 +7,7 @@ import type { Json } from "../core/json.js";
 import { suggestion } from "../core/options.js";
 import { namedModel } from "../train/model-name.js";
 import { goOn, RunReader } from "../train/store/reader.js";
+import { problemsOf, settingsOf } from "../view/settings.js";
 import { curve, sparkline } from "./curve.js";
 import { colours, print, table } from "./output.js";
 import { duration } from "./progress.js";
@@ -80,7 +81,8 @@ async function show(text: string, { metric, json }: { readonly metric: string; r
   const seen = read(reader, to);
   const config = reader.run.config as { readonly [name: string]: Json };
   const checkpoints = reader.checkpoints.steps();
-  const values = seen.steps.flatMap(({ metrics }) => (metrics[metric] === undefined ? [] : [metrics[metric]]));
+  const column = seen.steps.map(({ metrics }) => metrics[metric]);
+  const values = column.filter((value) => value !== undefined);
   if (values.length === 0 && seen.steps.length > 0 && metric !== defaultMetric) {
     const names = [...new Set(seen.steps.flatMap(({ metrics }) => Object.keys(metrics)))];
     throw new ConfigError({ place: "option --metric", cause: `no step has a number ${JSON.stringify(metric)}`, mend: suggestion(metric, names) });
@@ -111,8 +113,8 @@ async function show(text: string, { metric, json }: { readonly metric: string; r
   if (checkpoint !== undefined) print(`up to the checkpoint of step ${checkpoint}`);
   if (values.length > 1) {
     print(paint.bold(`\n${metric} of each step`));
-    const low = metric === "reward" ? 0 : Math.min(...values);
-    for (const line of curve(values, { low, high: Math.max(metric === "reward" ? 1 : Number.NEGATIVE_INFINITY, ...values) })) print(line);
+    const low = metric === "reward" ? Math.min(0, ...values) : Math.min(...values);
+    for (const line of curve(column, { low, high: Math.max(metric === "reward" ? 1 : Number.NEGATIVE_INFINITY, ...values) })) print(line);
   }
   for (const line of sparklines(seen, metric)) print(line);
   if (seen.evaluations.length > 0) {
@@ -128,22 +130,13 @@ async function show(text: string, { metric, json }: { readonly metric: string; r
 }
 
 function settings(config: { readonly [name: string]: Json }): string[][] {
-  const nameOf = (method: unknown): string =>
-    Array.isArray(method)
-      ? method.map(nameOf).join("+")
-      : typeof method === "object" && method !== null
-        ? String((method as { name?: unknown }).name)
-        : String(method);
-  const stages = config.stages as readonly { readonly method: unknown }[] | undefined;
-  const name = stages ? stages.map(({ method }) => nameOf(method)).join(", then ") : nameOf(config.method);
-  const source = config.task ?? (config.data as { readonly path?: string } | undefined)?.path ?? "";
+  const told = Object.fromEntries(settingsOf(config));
+  const steps = `${String(config.steps)} ${config.steps === 1 ? "step" : "steps"}`;
   return [
     ["policy", String(config.model)],
-    ["problems", typeof source === "string" ? source : JSON.stringify(source)],
-    [
-      "method",
-      `${name}, ${String(config.steps)} steps of ${String(config.problems)} problems x ${String(config.group)} answers, learning rate ${String(config.lr)}`,
-    ],
+    ["problems", problemsOf(config, true) ?? "–"],
+    ...(["verifier", "adapter"] as const).flatMap((name) => (told[name] === undefined ? [] : [[name, told[name]]])),
+    ["method", `${told.method}, ${steps} of ${told.batch?.replace("×", "x")}, learning rate ${told["learning rate"]}`],
   ];
 }
 
@@ -180,6 +173,18 @@ function lastStep({ steps }: Seen, metric: string): string[] {
   return [
     `\nstep ${last.step} (${duration(mean * steps.length)} of steps so far, ${(mean / 1000).toFixed(2)} s each)`,
     ...table(names.map((name) => [`  ${name}`, Number((last.metrics[name] as number).toPrecision(4)).toString()])),
-    `  verdicts ${JSON.stringify(last.verdicts)}`,
+    `  verdicts  ${verdictsOf(last.verdicts)}`,
   ];
+}
+
+/** `6 accept, 2 reject (1 wrong, 1 truncated)`: what there is of each kind, and why. */
+function verdictsOf(verdicts: Json): string {
+  const { reasons = {}, ...kinds } = (verdicts ?? {}) as { readonly [kind: string]: Json };
+  const some = (of: object): [string, number][] =>
+    Object.entries(of).filter((entry): entry is [string, number] => typeof entry[1] === "number" && entry[1] > 0);
+  const why = some(reasons as object)
+    .sort(([, a], [, b]) => b - a)
+    .map(([reason, count]) => `${count} ${reason}`);
+  const counts = some(kinds).map(([kind, count]) => `${count} ${kind}`);
+  return `${counts.join(", ") || "none"}${why.length > 0 ? ` (${why.join(", ")})` : ""}`;
 }

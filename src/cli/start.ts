@@ -7,7 +7,6 @@ import { shellWord } from "../core/shell.js";
 import { refuseUnlessWritable } from "../core/writable.js";
 import { refuseUnlessNew } from "../train/store/fresh.js";
 import { type TrainResult, train } from "../train/train.js";
-import { curve } from "./curve.js";
 import { wholeNumber } from "./flags.js";
 import { freeFolder } from "./free-folder.js";
 import { invocation } from "./invocation.js";
@@ -67,10 +66,8 @@ async function run({ steps, seed, out = freeFolder("runs/start"), json }: StartF
   } finally {
     watch.end();
   }
-  if (watch.rewards.length > 1) {
-    say(paint.bold("right answers of each batch"));
-    for (const line of curve(watch.rewards, { low: 0, high: 1 })) say(line);
-  }
+  const picture = watch.picture();
+  if (picture.length > 0) for (const line of [paint.bold("right answers of each batch"), ...picture]) say(line);
   if (result.reason === "interrupted") {
     // The message names the folder; what is half trained is not measured.
     if (json) print(JSON.stringify({ interrupted: result.message, steps: result.steps }));

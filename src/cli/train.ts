@@ -4,7 +4,6 @@ import { ConfigError, EngineError } from "../core/errors.js";
 import { shellWord } from "../core/shell.js";
 import { RunReader } from "../train/store/reader.js";
 import { resume, type TrainOptions, type TrainResult, train } from "../train/train.js";
-import { curve } from "./curve.js";
 import { invocation, relativePath } from "./invocation.js";
 import { colours, print } from "./output.js";
 import { showDryRun } from "./train-dry-run.js";
@@ -114,12 +113,11 @@ function refuseBeside(flags: TrainFlags): void {
   throw new ConfigError({ place: `option ${flag}`, cause: "a resumed run keeps the options that it began with", mend: `leave it out beside --resume` });
 }
 
-function report(result: TrainResult, { rewards, scores }: Watch): void {
+function report(result: TrainResult, watch: Watch): void {
   const paint = colours(process.stdout);
-  if (rewards.length > 1) {
-    print(paint.bold("reward a step"));
-    for (const line of curve(rewards, { low: Math.min(0, ...rewards), high: Math.max(1, ...rewards) })) print(line);
-  }
+  const picture = watch.picture();
+  if (picture.length > 0) for (const line of [paint.bold("reward a step"), ...picture]) print(line);
+  const { scores } = watch;
   const [first] = scores;
   const last = scores.at(-1);
   if (first && last && first !== last) print(`held-out: ${percent(first.score)} at step ${first.step}, ${percent(last.score)} at step ${last.step}`);

@@ -11,7 +11,8 @@ export const interruptedCode = 130;
 
 /** Follows a run on the progress line, with its curve of rewards on a terminal, and passes Ctrl-C on to it. */
 export class Watch {
-  readonly rewards: number[] = [];
+  /** One entry a step; null where no answer had a score. */
+  readonly rewards: (number | null)[] = [];
   readonly messages: string[] = [];
   readonly scores: { readonly step: number; readonly score: number }[] = [];
   readonly hooks: TrainHooks;
@@ -39,6 +40,15 @@ export class Watch {
   };
 
   private steps = 0;
+  private first = 1;
+
+  /** The curve of rewards from the first step that was followed, at least from 0 to 1; none of a single step. */
+  picture(): string[] {
+    const known = this.rewards.filter((reward) => reward !== null);
+    if (this.rewards.length < 2) return [];
+    const values = this.rewards.map((reward) => reward ?? undefined);
+    return curve(values, { low: Math.min(0, ...known), high: Math.max(1, ...known), first: this.first });
+  }
 
   private on(progress: TrainProgress): void {
     if (progress.kind !== "pose") this.listen();
@@ -56,6 +66,7 @@ export class Watch {
       case "step":
         if (this.steps === 0) {
           this.steps = progress.steps;
+          this.first = progress.step;
           this.progress.end();
           this.progress = new Progress({
             label: "training",
@@ -65,8 +76,8 @@ export class Watch {
             silent: this.silent,
           });
         }
-        if (progress.metrics.reward !== undefined) this.rewards.push(progress.metrics.reward);
-        this.progress.picture(this.rewards.length > 1 ? curve(this.rewards, { low: Math.min(0, ...this.rewards), high: Math.max(1, ...this.rewards) }) : []);
+        this.rewards.push(progress.metrics.reward ?? null);
+        this.progress.picture(this.picture());
         this.progress.at(progress.step, this.note(progress.metrics));
         break;
       case "evaluation":

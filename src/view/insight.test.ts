@@ -41,11 +41,43 @@ describe("whether a run learns", () => {
 
   it("is left open before there is anything to say", () => {
     const series = new Series();
-    for (let step = 1; step <= 3; step++) series.add(step, [["reward", step / 3]]);
+    for (let step = 1; step <= 3; step++)
+      series.add(step, [
+        ["reward", step / 3],
+        ["grad_norm", 0.3],
+      ]);
     expect(insightOf({ series, evaluations: [evaluation(0, 0.2)], config: {}, going: true })).toMatchObject({
       verdict: "too early",
       headline: "Too early to say",
     });
+  });
+
+  it("is told of a run that ended early with what kept it from learning, and of one that goes on with what to look at", () => {
+    const series = new Series();
+    for (let step = 1; step <= 3; step++)
+      series.add(step, [
+        ["groups_silent", 1],
+        ["groups.unscored", 1],
+        ["unscored", 0.9],
+        ["reason.judge-down", 0.9],
+      ]);
+    const parts = { series, evaluations: [], config: {} };
+    expect(insightOf({ ...parts, going: false })).toMatchObject({ verdict: "not learning", headline: "It did not learn, and this is why" });
+    expect(insightOf({ ...parts, going: true })).toMatchObject({ verdict: "too early", headline: "Too early to say, but 3 things need a look" });
+    const fine = new Series();
+    for (let step = 1; step <= 3; step++)
+      fine.add(step, [
+        ["reward", 0.4],
+        ["groups_silent", 0.2],
+        ["grad_norm", 0.3],
+      ]);
+    expect(insightOf({ series: fine, evaluations: [], config: {}, going: false })).toMatchObject({ verdict: "too early", headline: "Too short to say" });
+  });
+
+  it("does not wait for evaluations of a run that has ended", () => {
+    const learning = (going: boolean): string => insight({}, { evaluations: [], going }).remarks[0]?.text ?? "";
+    expect(learning(true)).toMatch(/^No two held-out evaluations yet: /);
+    expect(learning(false)).toMatch(/^No held-out evaluation \(--eval-every makes them\): /);
   });
 
   it("is no where the held-out score falls though the reward rises, with a hint at the verifier", () => {

@@ -24,8 +24,8 @@ const early = 6;
 
 /** Reads the numbers of a run. */
 export function insightOf(parts: InsightParts): Insight {
-  const { series, evaluations, end } = parts;
-  const trend = trendOf(evaluations, series);
+  const { series, evaluations, end, going } = parts;
+  const trend = trendOf(evaluations, series, going);
   const remarks = [
     ...trend.remarks,
     ...signal(series),
@@ -37,7 +37,12 @@ export function insightOf(parts: InsightParts): Insight {
     ...(end === undefined || ["done", "interrupted"].includes(end.reason) ? [] : [remark("bad", "end", `The run ended by itself: ${end.message}.`)]),
   ];
   const causes = remarks.filter(({ level, about }) => level === "bad" && about !== "learning");
-  if (trend.verdict === "too early") return { verdict: "too early", headline: "Too early to say", remarks };
+  if (trend.verdict === "too early") {
+    // What keeps it from learning is known before whether it does, and a run that has ended gets no later.
+    if (causes.length > 0 && !going) return { verdict: "not learning", headline: "It did not learn, and this is why", remarks };
+    const but = causes.length === 0 ? "" : `, but ${plural(causes.length, "thing needs", "things need")} a look`;
+    return { verdict: "too early", headline: `${going ? "Too early to say" : "Too short to say"}${but}`, remarks };
+  }
   if (trend.verdict === "learning") {
     return {
       verdict: "learning",
@@ -68,7 +73,7 @@ function now(series: Series, name: string): number | undefined {
 const start = (series: Series, name: string): number => mean(series.known(name).slice(0, recent));
 
 /** By held-out scores whose intervals lie apart; where they do not, by the reward of training's own answers. */
-function trendOf(evaluations: readonly EvaluationPoint[], series: Series): { verdict: Insight["verdict"]; remarks: Remark[] } {
+function trendOf(evaluations: readonly EvaluationPoint[], series: Series, going: boolean): { verdict: Insight["verdict"]; remarks: Remark[] } {
   const scored = evaluations.filter(({ score }) => score !== null);
   const [first, last] = [scored[0], scored.at(-1)];
   const remarks: Remark[] = [];
@@ -85,7 +90,10 @@ function trendOf(evaluations: readonly EvaluationPoint[], series: Series): { ver
         remark("note", "learning", `Held-out problems: ${numbers}, which chance alone may explain; more problems or more steps would tell.`, "eval.score"),
       );
   } else if (series.steps.length >= early) {
-    remarks.push(remark("note", "learning", "No two held-out evaluations yet: what is said here rests on the answers of training alone.", "reward"));
+    const none = going
+      ? "No two held-out evaluations yet"
+      : `${scored.length === 0 ? "No held-out evaluation" : "A single held-out evaluation"} (--eval-every makes them)`;
+    remarks.push(remark("note", "learning", `${none}: what is said here rests on the answers of training alone.`, "reward"));
   }
   if (reward) {
     const numbers = `from ${digits(reward.from)} in the first steps to ${digits(reward.to)} in the last`;

@@ -128,15 +128,38 @@ describe.skipIf(executable === undefined)("the view's pages", () => {
     await page.mouse.move(box.x + box.width - 12, box.y + 40);
     await chart.getByText("step 12").waitFor();
     expect(await chart.locator(".tip").textContent()).toMatch(/^step 12entropy 0\.0833/);
+    // The other charts mark the step, and nothing covers their curves.
+    expect(await page.locator(".tip").count()).toBe(1);
+    expect(await page.locator(".cursor").count()).toBe(await page.locator(".chart").count());
     const whole = await curvesOf(page);
     await page.mouse.move(box.x + 0.4 * box.width, box.y + 60);
     await page.mouse.down();
     await page.mouse.move(box.x + 0.8 * box.width, box.y + 60, { steps: 4 });
     await page.mouse.up();
+    await expect.poll(() => new URL(page.url()).hash).toMatch(/zoom=[\d.]+-[\d.]+$/);
+    const linked = await open(page.url());
+    await linked.locator(".line").first().waitFor({ state: "attached" });
+    expect(await curvesOf(linked)).toEqual(await curvesOf(page));
     await page.getByRole("button", { name: "Whole run" }).click();
     expect(await curvesOf(page)).toEqual(whole);
     await page.getByRole("checkbox", { name: "log values" }).check();
     expect(await curvesOf(page)).not.toEqual(whole);
+    await page.getByRole("checkbox", { name: "log steps" }).check();
+    await page.getByRole("slider", { name: "Smoothing" }).fill("0.9");
+    await expect.poll(() => new URL(page.url()).hash).toMatch(/log=yx&smooth=0\.9$/);
+    const drawn = await open(page.url());
+    await drawn.locator(".line").first().waitFor({ state: "attached" });
+    expect(await curvesOf(drawn)).toEqual(await curvesOf(page));
+    // No two numbers of an axis stand in each other.
+    const places = await drawn
+      .locator(".chart svg")
+      .first()
+      .locator(".tick[text-anchor=middle]")
+      .evaluateAll((ticks) => ticks.map((tick) => tick.getBoundingClientRect()).map(({ left, right }) => [left, right] as const));
+    expect(places.length).toBeGreaterThan(2);
+    places.slice(1).forEach(([left], i) => {
+      expect(left).toBeGreaterThan(places[i][1]);
+    });
     const saved = async (kind: string): Promise<Buffer> => {
       const [file] = await Promise.all([page.waitForEvent("download"), chart.getByRole("button", { name: `Save Entropy as ${kind}` }).click()]);
       expect(file.suggestedFilename()).toBe(`written-entropy.${kind.toLowerCase()}`);
@@ -202,7 +225,7 @@ describe.skipIf(executable === undefined)("the view's pages", () => {
       "grpo, credit +0.5",
       "cscr, shape +0.75 +0.25",
       "coefficient in the loss +0.75",
-      "× weight 0.04167 +0.03125 -0.7187",
+      "× weight 0.04167 in the batch +0.03125",
     ]);
     const back = first.locator("details.observation");
     expect(await back.getAttribute("open")).toBeNull();
@@ -211,6 +234,53 @@ describe.skipIf(executable === undefined)("the view's pages", () => {
     await page.getByRole("button", { name: "#3 R 1, accept, forked at token 9" }).click();
     await expect.poll(() => new URL(page.url()).hash).toContain("member=3");
     expect(await page.locator(".tree .stem").count()).toBe(3);
+  });
+
+  it.each([390, 1280])("lead to the token that an address names, at %i pixels, however soon it is gone to", async (width) => {
+    // Before the page is drawn: what is gone to meanwhile must not be lost.
+    const page = await open(`${address}#/run/written`, { width });
+    await page.evaluate(() => {
+      location.hash = "#/run/written/rollouts?step=2&group=1&member=3&token=2";
+    });
+    const inView = async (): Promise<boolean> =>
+      page.evaluate(() => {
+        const boxOf = (selector: string): DOMRect | undefined => document.querySelector(selector)?.getBoundingClientRect();
+        const [token, panel, head] = [boxOf('.tok[aria-selected="true"]'), boxOf(".inspector"), boxOf("header")];
+        return token !== undefined && panel !== undefined && head !== undefined && token.top >= head.bottom && token.bottom <= panel.top;
+      });
+    await expect.poll(inView).toBe(true);
+    // Along the tokens the chosen one stays in view.
+    await page.getByRole("article", { name: "Member 3" }).locator(".run").focus();
+    for (let i = 0; i < 3; i++) await page.keyboard.press("ArrowRight");
+    await expect.poll(() => new URL(page.url()).hash).toContain("token=5");
+    await expect.poll(inView).toBe(true);
+    // The group that is open is to be seen in the list.
+    const row = page.locator(".group-row[aria-current]");
+    const [frame, box] = [await page.locator(".list").boundingBox(), await row.boundingBox()];
+    expect(frame && box && box.y >= frame.y && box.y + box.height <= frame.y + frame.height).toBe(true);
+    // Another group is shown from its beginning.
+    await page.getByRole("button", { name: "Close the token" }).click();
+    await row.locator("xpath=following-sibling::*[1]").click();
+    await page.locator(".problem b").getByText("hostile-2").waitFor();
+    const top = (): Promise<number> => page.locator(".group").evaluate((group) => Math.round(group.getBoundingClientRect().top));
+    await expect.poll(top).toBeLessThan(300);
+    expect(await top()).toBeGreaterThan(40);
+  });
+
+  it("draw a single step as whole dots within the axes", async () => {
+    const single = join(scratch, "single");
+    const run = viewRun(single, 1);
+    run.write(1);
+    run.end();
+    const page = await open(await serveRuns([single]));
+    await page.getByText("Too short to say").waitFor();
+    const first = page.locator(".chart").first();
+    await first.locator("circle").waitFor();
+    const [plot, clip] = [await first.locator("circle").getAttribute("cx"), await first.locator("clipPath rect").getAttribute("x")];
+    expect(Number(plot) - 3).toBeGreaterThanOrEqual(Number(clip));
+    const shares = await page.locator(".chart").filter({ hasText: "Verdicts" }).locator(".tick[text-anchor=end]").allTextContents();
+    expect(shares.length).toBeGreaterThan(1);
+    expect(shares.map((text) => Number.parseFloat(text)).every((share) => share >= 0 && share <= 100)).toBe(true);
   });
 
   it.each([390, 1280])("draw a tree whose branches can be chosen by pointer and by keys at %i pixels, on a slow processor too", async (width) => {

@@ -2,10 +2,11 @@ import type { IncomingMessage } from "node:http";
 import { describe, expect, it } from "vitest";
 import { judge } from "./access.js";
 import { spread } from "./archive.js";
-import { withFirst } from "./chosen.js";
+import { unasked, withFirst } from "./chosen.js";
 import { type Filtered, kept } from "./filter.js";
 import { Series } from "./series.js";
 import { settingsOf } from "./settings.js";
+import type { Home, RunCard } from "./shapes.js";
 
 const asked = (headers: { readonly [name: string]: string }): IncomingMessage => ({ headers }) as unknown as IncomingMessage;
 const at = (path: string): URL => new URL(path, "http://view");
@@ -130,6 +131,22 @@ describe("what a page in one file keeps", () => {
     for (const count of [3, 10, 57]) expect([...spread(count)].sort((a, b) => a - b)).toEqual(Array.from({ length: count }, (_, i) => i));
   });
 
+  it("compares unasked what is on the same problems, where some runs are", () => {
+    const card = (id: string, problems: string) => ({ id, name: id, problems, standing: "ended" }) as RunCard;
+    const home = (runs: readonly RunCard[], samples: readonly string[] = []): Home => ({
+      version: "0",
+      runs,
+      samples: samples.map((id) => ({ id, name: id })),
+      records: [],
+      audits: [],
+      live: true,
+    });
+    expect(unasked(home([card("a", "chain"), card("b", "sums"), card("c", "sums"), card("d", "boxes")]))).toEqual(["b", "c"]);
+    expect(unasked(home([card("a", "chain"), card("b", "sums")]))).toEqual(["a", "b"]);
+    expect(unasked(home([card("a", "chain"), card("b", "chain"), card("c", "")], ["s"]))).toEqual(["a", "b", "s"]);
+    expect(unasked(home([], ["s", "t"]))).toEqual(["s", "t"]);
+  });
+
   it("puts the side first that others are compared with", () => {
     expect(withFirst({ label: "b", runs: ["b0", "b1"] }, ["a0", "b0", "c", "b1"])).toEqual(["b0", "b1", "a0", "c"]);
     expect(withFirst(undefined, ["a"])).toEqual(["a"]);
@@ -144,12 +161,24 @@ describe("what a run was started with", () => {
     expect(told({ task: { name: "chain", options: { modulus: 7 } } }).problems).toBe('chain {"modulus":7}');
     expect(told({ task: "written" }).problems).toBe("written");
     expect(told({ task: { name: "/home/someone/project/tasks/boxes.ts", options: {} } }).problems).toBe("…/tasks/boxes.ts");
-    expect(told({ data: { path: "/home/someone/project/data/rows.jsonl" } }).problems).toBe("…/data/rows.jsonl");
-    expect(told({ data: { path: "rows.jsonl" }, model: "/home/someone/models/tiny", problems: 8, group: 4 })).toEqual({
+    expect(told({ data: { file: "/home/someone/project/data/rows.jsonl" } }).problems).toBe("…/data/rows.jsonl");
+    expect(told({ data: { sources: [{ file: "/home/someone/data/a/main", weight: 3 }, { file: "b.jsonl" }] } }).problems).toBe("…/a/main, b.jsonl");
+    expect(
+      told({
+        data: { file: "rows.jsonl" },
+        model: "/home/someone/models/tiny",
+        verifier: { name: "number", options: { percent: "refuse" } },
+        lora: { rank: 16, alpha: 32 },
+        problems: 1,
+        group: 4,
+      }),
+    ).toEqual({
       method: "grpo",
       policy: "…/models/tiny",
       problems: "rows.jsonl",
-      batch: "8 problems × 4 answers",
+      verifier: 'number {"percent":"refuse"}',
+      adapter: "rank 16",
+      batch: "1 problem × 4 answers",
     });
   });
 });

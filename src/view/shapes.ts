@@ -9,6 +9,8 @@ export interface RunCard {
   readonly folder: string;
   readonly standing: RunStanding;
   readonly method: string;
+  /** Task or data in a few words; "": not known. */
+  readonly problems: string;
   readonly seed: number | null;
   /** The last step that is done, and how many there are to be; 0: not known. */
   readonly step: number;

@@ -10,7 +10,7 @@ import { RunReader, runPaths } from "../train/store/reader.js";
 import { eventKinds, type RunEvent } from "../train/store/schema.js";
 import { insightOf } from "./insight.js";
 import { Series } from "./series.js";
-import { settingsOf } from "./settings.js";
+import { problemsOf, settingsOf } from "./settings.js";
 import type { EvaluationPoint, Had, Overview, RunCard } from "./shapes.js";
 import { slices } from "./slices.js";
 
@@ -163,6 +163,7 @@ export class WatchedRun {
       folder,
       standing: waiting ? "waiting" : fault !== undefined ? "fault" : this.going ? "going" : ended ? "ended" : "stopped",
       method: reader ? methodName(config) : "",
+      problems: (reader && problemsOf(config)) ?? "",
       seed: typeof config.seed === "number" ? config.seed : null,
       step: series.steps.at(-1) ?? 0,
       steps: typeof config.steps === "number" ? config.steps : 0,

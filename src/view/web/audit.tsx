@@ -1,5 +1,6 @@
 /** An audit of a verifier: what it misses of right answers, what it lets through of wrong ones, and examples of both. */
 import type { JSX } from "preact";
+import { useState } from "preact/hooks";
 import type { ShareOf, ShownAudit } from "../shapes.js";
 import { Bars } from "./bars.js";
 import { source } from "./data.js";
@@ -68,10 +69,10 @@ export function Audit({ id }: { readonly id: string }): JSX.Element {
           rows={[...mutants, ...hacks].map(({ kind, n, accept_rate }) => ({ label: kind, n, ...accept_rate })).sort((a, b) => b.share - a.share)}
         />
       </div>
+      <Examples title="Wrong answers that were accepted" of={value.examples.accepted} />
       <Cells of={value} />
       <Steps of={value} />
       <Examples title="Right answers that were not accepted" of={value.examples.rejected} />
-      <Examples title="Wrong answers that were accepted" of={value.examples.accepted} />
     </>
   );
 }
@@ -143,7 +144,11 @@ function Steps({ of: { off_by_one: steps } }: { readonly of: ShownAudit }): JSX.
   );
 }
 
+/** Examples that are drawn before one asks for more. */
+const shown = 20;
+
 function Examples({ title, of }: { readonly title: string; readonly of: ShownAudit["examples"]["rejected"] }): JSX.Element {
+  const [all, setAll] = useState(false);
   return (
     <section aria-label={title}>
       <h2>{title}</h2>
@@ -162,7 +167,7 @@ function Examples({ title, of }: { readonly title: string; readonly of: ShownAud
               </tr>
             </thead>
             <tbody>
-              {of.map(({ of: kind, gold, text, outcome, reason }, i) => (
+              {of.slice(0, all ? of.length : shown).map(({ of: kind, gold, text, outcome, reason }, i) => (
                 <tr key={i}>
                   <th scope="row">
                     <Word text={kind} />
@@ -191,6 +196,13 @@ function Examples({ title, of }: { readonly title: string; readonly of: ShownAud
             </tbody>
           </table>
         </Wide>
+      )}
+      {of.length > shown && !all && (
+        <p>
+          <button type="button" onClick={() => setAll(true)}>
+            Show all {count(of.length)}
+          </button>
+        </p>
       )}
     </section>
   );

@@ -9,6 +9,8 @@ import { SaveTools } from "./parts.js";
 
 export interface Line {
   readonly label: string;
+  /** What the run calls the number, where the label is another. */
+  readonly name?: string;
   readonly steps: readonly number[];
   readonly values: readonly (number | null)[];
   /** Drawn faintly behind: what `values` is the smoothed form of. */
@@ -55,6 +57,7 @@ export function Chart(props: ChartProps): JSX.Element {
   const [frame, width] = useWidth<HTMLDivElement>();
   const svg = useRef<SVGSVGElement>(null);
   const [hidden, hide] = useState<ReadonlySet<string>>(new Set());
+  const [here, setHere] = useState(false);
   const [brush, setBrush] = useState<{ from: number; to: number } | undefined>();
   const clip = useId();
   const drawn = lines.filter(({ label }) => !hidden.has(label));
@@ -63,10 +66,8 @@ export function Chart(props: ChartProps): JSX.Element {
 
   const steps = [...new Set(drawn.flatMap((each) => each.steps.filter(inside)))].sort((a, b) => a - b);
   const ends = zoom ?? { from: steps[0] ?? 0, to: steps.at(-1) ?? 1 };
-  const x = (logX ? scaleLog() : scaleLinear())
-    .domain(logX ? [Math.max(1, ends.from), Math.max(2, ends.to)] : [ends.from, Math.max(ends.from + 1, ends.to)])
-    .range([margin.left, Math.max(margin.left + 10, width - margin.right)]);
-  const [low, high] = extent(drawn, inside, logY);
+  const x = (logX ? scaleLog() : scaleLinear()).domain(domainOf(ends, logX)).range([margin.left, Math.max(margin.left + 10, width - margin.right)]);
+  const [low, high] = extent(drawn, inside, { log: logY, share });
   const y = (logY ? scaleLog() : scaleLinear()).domain([low, high]).range([height - margin.bottom, margin.top]);
   if (!logY) y.nice(4);
 
@@ -74,9 +75,14 @@ export function Chart(props: ChartProps): JSX.Element {
   const stepAt = (event: { clientX: number }): number => x.invert(event.clientX - (svg.current?.getBoundingClientRect().left ?? 0));
   const clamp = (value: number): number => Math.min(x.range()[1], Math.max(margin.left, value));
   const pixelAt = (event: { clientX: number }): number => clamp(event.clientX - (svg.current?.getBoundingClientRect().left ?? 0));
+  /** At a step of this chart; the others mark it alone, since what they would say covers their curves. */
+  const point = (step: number | undefined): void => {
+    setHere(step !== undefined);
+    onAt?.(step);
+  };
   const move = (by: number): void => {
     const place = near === undefined ? (by > 0 ? -1 : steps.length) : steps.indexOf(near);
-    onAt?.(steps[Math.min(steps.length - 1, Math.max(0, place + by))]);
+    point(steps[Math.min(steps.length - 1, Math.max(0, place + by))]);
   };
   const closer = (): void => {
     const middle = near ?? (ends.from + ends.to) / 2;
@@ -86,14 +92,17 @@ export function Chart(props: ChartProps): JSX.Element {
   const keys: { readonly [key: string]: () => void } = {
     ArrowLeft: () => move(-1),
     ArrowRight: () => move(1),
-    Home: () => onAt?.(steps[0]),
-    End: () => onAt?.(steps.at(-1)),
+    Home: () => point(steps[0]),
+    End: () => point(steps.at(-1)),
     "+": closer,
     "-": () => onZoom?.(undefined),
-    Escape: () => onAt?.(undefined),
+    Escape: () => point(undefined),
   };
-  const ticksY = logY ? y.ticks(4).filter((_, i, all) => all.length < 7 || i % Math.ceil(all.length / 6) === 0) : y.ticks(4);
-  const ticksX = x.ticks(Math.max(2, Math.floor(width / 90))).filter((tick) => Number.isInteger(tick));
+  const ticksY = logY ? apart(y.ticks(4), y, 20) : y.ticks(4);
+  const wholeSteps = x.ticks(Math.max(2, Math.floor(width / 90))).filter((tick) => Number.isInteger(tick));
+  const ticksX = logX ? apart(wholeSteps, x, 34) : wholeSteps;
+  // Dots at the ends are drawn whole; lines of a part that is zoomed into end there.
+  const room = zoom === undefined && drawn.some(isDotted) ? 4 : 0;
   const empty = steps.length === 0 || width === 0;
 
   useEffect(() => {
@@ -130,9 +139,9 @@ export function Chart(props: ChartProps): JSX.Element {
           aria-label={`${title}. ${summary(drawn, inside, format)} Arrow keys read values, plus zooms, minus shows all.`}
           onPointerMove={(event) => {
             if (brush) setBrush({ ...brush, to: pixelAt(event) });
-            onAt?.(nearest(steps, stepAt(event)));
+            point(nearest(steps, stepAt(event)));
           }}
-          onPointerLeave={() => !brush && onAt?.(undefined)}
+          onPointerLeave={() => !brush && point(undefined)}
           onPointerDown={(event) => {
             if (event.button !== 0 || !onZoom) return;
             svg.current?.setPointerCapture(event.pointerId);
@@ -145,7 +154,7 @@ export function Chart(props: ChartProps): JSX.Element {
             setBrush(undefined);
           }}
           onDblClick={() => onZoom?.(undefined)}
-          onBlur={() => onAt?.(undefined)}
+          onBlur={() => point(undefined)}
           onKeyDown={(event) => {
             const act = keys[event.key];
             if (!act) return;
@@ -155,7 +164,7 @@ export function Chart(props: ChartProps): JSX.Element {
           }}
         >
           <clipPath id={clip}>
-            <rect x={margin.left} y={0} width={Math.max(0, width - margin.left - margin.right)} height={height - margin.bottom + 1} />
+            <rect x={margin.left - room} y={0} width={Math.max(0, width - margin.left - margin.right + 2 * room)} height={height - margin.bottom + 1 + room} />
           </clipPath>
           {ticksY.map((tick) => (
             <g key={tick}>
@@ -190,7 +199,7 @@ export function Chart(props: ChartProps): JSX.Element {
             </text>
           )}
         </svg>
-        {near !== undefined && !empty && (
+        {here && near !== undefined && !empty && (
           <div class={`tip ${x(near) > width / 2 ? "left" : ""}`} style={{ left: `${x(near)}px` }}>
             <b>step {near}</b>
             {drawn.map((each) => {
@@ -211,10 +220,11 @@ export function Chart(props: ChartProps): JSX.Element {
       </div>
       {lines.length > 1 && (
         <div class="legend">
-          {lines.map(({ label, colour }, i) => (
+          {lines.map(({ label, name, colour }, i) => (
             <button
               type="button"
               key={label}
+              title={name}
               aria-pressed={!hidden.has(label)}
               onClick={() => hide((before) => new Set(before.has(label) ? [...before].filter((each) => each !== label) : [...before, label]))}
             >
@@ -229,6 +239,24 @@ export function Chart(props: ChartProps): JSX.Element {
 }
 
 type Scale = (value: number) => number;
+
+/** Whether its points are drawn: measurements that are few, and a single one, which makes no line. */
+const isDotted = ({ steps, dots }: Line): boolean => steps.length <= 60 && (dots === true || steps.length === 1);
+
+/** The steps that an axis spans; around a single one there is some room. */
+function domainOf({ from, to }: Range, log: boolean): [number, number] {
+  if (log) return [Math.max(1, from), Math.max(2, to)];
+  return from === to ? [from - 1, to + 1] : [from, to];
+}
+
+/** Of the ticks of a logarithmic axis as many as have room, powers of ten first. */
+function apart(ticks: readonly number[], at: Scale, pixels: number): number[] {
+  const rank = (tick: number): number => [1, 5, 2].indexOf(Math.round(tick / 10 ** Math.floor(Math.log10(tick) + 1e-9)));
+  const order = [...ticks].sort((a, b) => (rank(a) < 0 ? 9 : rank(a)) - (rank(b) < 0 ? 9 : rank(b)));
+  const kept: number[] = [];
+  for (const tick of order) if (kept.every((other) => Math.abs(at(other) - at(tick)) >= pixels)) kept.push(tick);
+  return kept.sort((a, b) => a - b);
+}
 
 function Curve({
   of,
@@ -263,7 +291,6 @@ function Curve({
           .y0((_, i) => y(low[i] as number))
           .y1((_, i) => y(high[i] as number))(steps as number[]) ?? "")
       : "";
-  const few = steps.length <= 60 && (dots || steps.length === 1);
   return (
     <g>
       {band !== "" && <path class="band" d={band} fill={colour} />}
@@ -277,16 +304,21 @@ function Curve({
             there(low, i) &&
             there(high, i) && <line key={step} class="whisker" stroke={colour} x1={x(step)} x2={x(step)} y1={y(low[i] as number)} y2={y(high[i] as number)} />,
         )}
-      {few && steps.map((step, i) => there(values, i) && <circle key={step} cx={x(step)} cy={y(values[i] as number)} r={3} fill={colour} />)}
+      {isDotted(of) && steps.map((step, i) => there(values, i) && <circle key={step} cx={x(step)} cy={y(values[i] as number)} r={3} fill={colour} />)}
     </g>
   );
 }
 
-/** Lowest and highest number that is to be seen, with some room where they are one. */
-function extent(lines: readonly Line[], inside: (step: number) => boolean, log: boolean): [number, number] {
+/** Lowest and highest number that is to be seen, with some room where they are one; no more than all of a share. */
+function extent(
+  lines: readonly Line[],
+  inside: (step: number) => boolean,
+  { log, share }: { readonly log: boolean; readonly share: boolean },
+): [number, number] {
   let [low, high] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY];
   for (const { steps, values, raw, low: lows, high: highs } of lines) {
-    for (const list of [values, raw, lows, highs]) {
+    // What is smoothed falls towards 0 without end where nothing is left; on a logarithmic axis that would be all there is to see.
+    for (const list of [log && raw ? undefined : values, raw, lows, highs]) {
       list?.forEach((value, i) => {
         if (value === null || !inside(steps[i]) || (log && value <= 0)) return;
         low = Math.min(low, value);
@@ -298,6 +330,7 @@ function extent(lines: readonly Line[], inside: (step: number) => boolean, log: 
   // What differs in its last digits alone is one number.
   if (high - low <= 1e-5 * Math.max(Math.abs(low), Math.abs(high))) low = high;
   if (log) return low === high ? [low / 2, high * 2] : [low, high];
+  if (low === high && share && low >= 0 && low <= 1) return [0, low > 0.5 || low === 0 ? 1 : 1.2 * low];
   if (low === high) return low === 0 ? [0, 1] : [Math.min(low, low * 0.9, low * 1.1), Math.max(low, low * 0.9, low * 1.1)];
   return low > 0 && low < 0.5 * high ? [0, high] : [low, high];
 }

@@ -12,8 +12,11 @@ export function digits(value: number | null | undefined): string {
 
 export const signed = (value: number | null | undefined): string => (value !== null && value !== undefined && value > 0 ? `+${digits(value)}` : digits(value));
 
-export const percent = (share: number | null | undefined): string =>
-  share === null || share === undefined ? "–" : `${Number((100 * share).toPrecision(3))} %`;
+export function percent(share: number | null | undefined): string {
+  if (share === null || share === undefined) return "–";
+  const value = 100 * share;
+  return `${value !== 0 && Math.abs(value) < 1e-3 ? digits(value) : Number(value.toPrecision(3))} %`;
+}
 
 export const count = (value: number): string => value.toLocaleString("en");
 

@@ -1,10 +1,10 @@
 /** One group: the problem, and its members side by side. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { GroupDetail, Member, TokenSlice } from "../shapes.js";
 import { source } from "./data.js";
 import { digits, plural } from "./format.js";
-import { useLoad } from "./hooks.js";
+import { bringIntoView, useLoad } from "./hooks.js";
 import { Inspector } from "./inspector.js";
 import { MemberCard, Pairs, PlainAnswer } from "./member.js";
 import { Fault, Waiting } from "./parts.js";
@@ -46,6 +46,24 @@ export function Group({ id, step, index, query, colour, onChange }: GroupProps):
   const enough = Math.max(most, (chosen ?? 0) + 1);
   const { value, fault, loading } = useLoad(() => load(id, step, index, enough), [id, step, index, enough]);
   const [wholes, setWholes] = useState<{ readonly [key: string]: Member }>({});
+  const frame = useRef<HTMLDivElement>(null);
+  const there = value?.detail.step === step && value.detail.index === index && !loading;
+  // An address that names a member or a token leads to it; what is chosen is not left below the panel that tells of it.
+  useEffect(() => {
+    if (!there || chosen === undefined) return;
+    const member = frame.current?.querySelector(".member.chosen");
+    bringIntoView(member?.querySelector('.tok[aria-selected="true"]') ?? member, frame.current?.querySelector(".inspector"));
+  }, [there, chosen, query.token]);
+  // Another group begins at its beginning; on a small screen it stands below the list in which it was chosen.
+  const before = useRef<string | undefined>(undefined);
+  useEffect(() => {
+    if (!there) return;
+    const [last, now] = [before.current, `${step} ${index}`];
+    before.current = now;
+    if (last === undefined || last === now) return;
+    const top = frame.current?.getBoundingClientRect().top ?? 0;
+    if (top < 0 || top > innerHeight / 3) frame.current?.scrollIntoView();
+  }, [there, step, index]);
   if (fault) return <Fault text={fault} />;
   if (!value) return <Waiting />;
   const { detail, slices } = value;
@@ -62,7 +80,7 @@ export function Group({ id, step, index, query, colour, onChange }: GroupProps):
     source.group(id, step, index, m).then((all) => setWholes((before) => ({ ...before, [all.members[m].key]: all.members[m] })));
   };
   return (
-    <div class={`group ${loading ? "old" : ""}`}>
+    <div class={`group ${loading ? "old" : ""}`} ref={frame}>
       <Problem of={detail} />
       {value.fault && <Fault text={`Tokens are missing: ${value.fault}`} />}
       {detail.untold !== undefined && <p class="muted">Tokens are shown by number: {detail.untold}.</p>}
@@ -139,7 +157,7 @@ function Problem({ of }: { readonly of: GroupDetail }): JSX.Element {
           <Word text={problem.key} />
         </b>
         <span class="muted">
-          step {of.step}, group {of.index + 1} of {of.groups}, {plural(of.members.length, "member")}
+          step {of.step}, group {of.index} ({of.groups} in all), {plural(of.members.length, "member")}
           {of.kind !== "main" && `, ${of.kind}`}
           {of.weight !== 1 && `, weight ${digits(of.weight)}`}
         </span>

@@ -87,6 +87,25 @@ export function useWidth<T extends Element>(): [RefObject<T | null>, number] {
   return [ref, width];
 }
 
+/** Room above that the head of the page takes, and around what is brought into view. */
+const headRoom = 64;
+const edge = 12;
+
+/** Scrolls, as far as it must, so that an element stands below the page's head and above what covers the lower end; in a frame of its own too. */
+export function bringIntoView(element: Element | null | undefined, cover: Element | null | undefined): void {
+  if (!element) return;
+  const frame = element.parentElement;
+  if (frame && frame.scrollHeight > frame.clientHeight) {
+    const [inner, outer] = [element.getBoundingClientRect(), frame.getBoundingClientRect()];
+    if (inner.top < outer.top) frame.scrollTop -= outer.top - inner.top + edge;
+    else if (inner.bottom > outer.bottom) frame.scrollTop += inner.bottom - outer.bottom + edge;
+  }
+  const { top, bottom } = element.getBoundingClientRect();
+  const low = innerHeight - edge - (cover?.getBoundingClientRect().height ?? 0);
+  if (top < headRoom) scrollBy(0, top - headRoom - edge);
+  else if (bottom > low) scrollBy(0, Math.min(bottom - low + edge, top - headRoom));
+}
+
 /** Keys of the page, where no field is being typed in. */
 export function useKeys(keys: { readonly [key: string]: (() => void) | undefined }): void {
   const latest = useRef(keys);

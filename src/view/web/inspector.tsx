@@ -8,7 +8,7 @@ import { visible } from "./text.js";
 interface Fall {
   readonly label: string;
   readonly value: number;
-  /** What the stage changed; absent of the first. */
+  /** What the stage changed; absent of the first, and of the weight, which is another unit and moves no credit. */
   readonly change?: number;
 }
 
@@ -21,7 +21,10 @@ export function fallOf(slice: TokenSlice, member: Member, place: number): Fall[]
   const push = (label: string, value: number | null | undefined): void => {
     if (value === null || value === undefined) return;
     const before = falls.at(-1);
-    falls.push({ label, value, ...(before && { change: value - before.value }) });
+    if (!before) return void falls.push({ label, value });
+    const change = value - before.value;
+    // Columns are kept in single precision.
+    falls.push({ label, value, change: Math.abs(change) < 1e-5 * Math.max(Math.abs(value), Math.abs(before.value)) ? 0 : change });
   };
   const stages = Object.keys(slice.columns)
     .map((column) => ({ column, parts: stageName.exec(column) }))
@@ -33,7 +36,8 @@ export function fallOf(slice: TokenSlice, member: Member, place: number): Fall[]
   const coefficient = slice.columns.coefficient?.[place];
   push("coefficient in the loss", coefficient);
   const weight = slice.columns.weight?.[place];
-  if (coefficient !== null && coefficient !== undefined && weight !== null && weight !== undefined) push(`× weight ${digits(weight)}`, coefficient * weight);
+  if (coefficient !== null && coefficient !== undefined && weight !== null && weight !== undefined)
+    falls.push({ label: `× weight ${digits(weight)} in the batch`, value: coefficient * weight });
   return falls;
 }
 
@@ -46,7 +50,8 @@ export interface InspectorProps {
 
 export function Inspector({ slice, member, place, onClose }: InspectorProps): JSX.Element {
   const falls = fallOf(slice, member, place);
-  const most = Math.max(1e-12, ...falls.slice(0, -1).map(({ value }) => Math.abs(value)));
+  const drawn = falls.filter(({ change }, i) => i === 0 || change !== undefined);
+  const most = Math.max(1e-12, ...drawn.map(({ value }) => Math.abs(value)));
   const ratio = logRatio(slice, place);
   const column = (name: string): string => digits(slice.columns[name]?.[place]);
   const spans = member.spans.filter(({ start, end }) => place >= start && place < end).map(({ name }) => name);
@@ -68,7 +73,7 @@ export function Inspector({ slice, member, place, onClose }: InspectorProps): JS
       <div class="head">
         <code>{visible((slice.texts?.[place] || String(slice.ids[place])).replaceAll("\n", "↵"))}</code>
         <span class="muted">
-          token {place + 1} of {slice.total}, member {member.member}
+          token {place} ({slice.total} in all), member {member.member}
         </span>
         <button type="button" class="icon" aria-label="Close the token" onClick={onClose}>
           ×
@@ -85,16 +90,17 @@ export function Inspector({ slice, member, place, onClose }: InspectorProps): JS
       <table class="fall">
         <caption>Credit, from the reward to the loss</caption>
         <tbody>
-          {falls.map(({ label, value, change }) => (
-            <tr key={label}>
-              <th scope="row">{label}</th>
-              <td class="n">{signed(value)}</td>
-              <td class="bar">
-                <Bar from={change === undefined ? 0 : value - change} to={value} most={most} />
-              </td>
-              <td class="n muted change">{change === undefined || Math.abs(change) < 1e-12 ? "" : signed(change)}</td>
-            </tr>
-          ))}
+          {falls.map((fall) => {
+            const { label, value, change } = fall;
+            return (
+              <tr key={label}>
+                <th scope="row">{label}</th>
+                <td class="n">{signed(value)}</td>
+                <td class="bar">{drawn.includes(fall) && <Bar from={change === undefined ? 0 : value - change} to={value} most={most} />}</td>
+                <td class="n muted change">{change === undefined || change === 0 ? "" : signed(change)}</td>
+              </tr>
+            );
+          })}
         </tbody>
       </table>
     </aside>

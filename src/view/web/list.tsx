@@ -60,8 +60,11 @@ export function GroupList({ id, total, current, onPick }: GroupListProps): JSX.E
 
   useEffect(() => {
     const element = frame.current;
-    if (!element || current === undefined || (current >= first && current < first + fits - 2)) return;
-    const middle = current - Math.floor(fits / 2);
+    if (!element || current === undefined) return;
+    // As high as it is now: it may not have been measured yet.
+    const rows = Math.floor(element.clientHeight / rowHeight);
+    if (current >= first && current < first + rows - 1) return;
+    const middle = Math.max(0, current - Math.floor(rows / 2));
     element.scrollTop = height < tallest ? middle * rowHeight : (middle / Math.max(1, total - fits + 1)) * room;
   }, [current]);
 

@@ -56,11 +56,11 @@ function Page({ route, home }: { readonly route: Route; readonly home: Home }): 
   if (first === "run" && id !== undefined) {
     const card = home.runs.find((run) => run.id === id);
     if (!card) return <Fault text={`There is no run ${id} in this view.`} />;
-    return part === "rollouts" ? <Rollouts key={id} id={id} query={route.query} /> : <Overview key={id} id={id} />;
+    return part === "rollouts" ? <Rollouts key={id} id={id} query={route.query} /> : <Overview key={id} id={id} query={route.query} />;
   }
   if (first !== undefined) return <Fault text={`There is no page ${route.path.join("/")}.`} />;
   const [only] = home.runs;
-  return home.runs.length === 1 && only ? <Overview key={only.id} id={only.id} /> : <Runs home={home} />;
+  return home.runs.length === 1 && only ? <Overview key={only.id} id={only.id} query={route.query} /> : <Runs home={home} />;
 }
 
 function Header({ route, home, onHelp }: { readonly route: Route; readonly home: Home | undefined; readonly onHelp: () => void }): JSX.Element {
@@ -160,6 +160,7 @@ function Runs({ home }: { readonly home: Home }): JSX.Element {
               <th scope="col">run</th>
               <th scope="col">state</th>
               <th scope="col">method</th>
+              <th scope="col">problems</th>
               <th scope="col" class="n">
                 seed
               </th>
@@ -206,6 +207,9 @@ function Row({ card }: { readonly card: RunCard }): JSX.Element {
       </td>
       <td>
         <Word text={card.method} />
+      </td>
+      <td>
+        <Word text={card.problems} />
       </td>
       <td class="n">{card.seed ?? "–"}</td>
       <td class="n">

@@ -22,8 +22,9 @@ export function MemberCard({ of, detail, chosen, children }: CardProps): JSX.Ele
         <span class={`badge ${verdict.kind}`}>{verdict.kind}</span>
         {verdict.reason !== undefined && <Word text={verdict.reason} class="muted" />}
         <span class="numbers">
-          {numbers.reward !== undefined && <span>reward {digits(numbers.reward)}</span>}
-          {numbers.advantage !== undefined && <span>advantage {signed(numbers.advantage)}</span>}
+          {verdict.kind === "unscored" && (numbers.reward ?? null) === null && <span class="muted">counts nowhere</span>}
+          {(numbers.reward ?? null) !== null && <span>reward {digits(numbers.reward)}</span>}
+          {(numbers.advantage ?? null) !== null && verdict.kind !== "unscored" && <span>advantage {signed(numbers.advantage)}</span>}
         </span>
       </header>
       {children}

@@ -7,7 +7,7 @@ import { source } from "./data.js";
 import { count, digits, percent, plural } from "./format.js";
 import { useNews } from "./hooks.js";
 import { Fault, Standing, Waiting } from "./parts.js";
-import { address } from "./route.js";
+import { address, go, type Query } from "./route.js";
 import { Value, Word } from "./text.js";
 
 interface Plot {
@@ -149,12 +149,30 @@ export function useOverview(id: string): { readonly value?: Data; readonly fault
   return state.value && state.value.card.id !== id ? {} : state;
 }
 
-export function Overview({ id }: { readonly id: string }): JSX.Element {
+export interface OverviewProps {
+  readonly id: string;
+  /** How the curves are drawn, as it stands in the address. */
+  readonly query: { readonly [name: string]: string };
+}
+
+const usualSmoothing = 0.6;
+
+/** The part of the run that an address zooms into: `100-250`. */
+function rangeOf(text: string | undefined): Range | undefined {
+  const [, from, to] = /^(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)$/.exec(text ?? "") ?? [];
+  return from !== undefined && to !== undefined && Number(from) < Number(to) ? { from: Number(from), to: Number(to) } : undefined;
+}
+
+export function Overview({ id, query }: OverviewProps): JSX.Element {
   const { value, fault } = useOverview(id);
-  const [smooth, setSmooth] = useState(0.6);
-  const [logY, setLogY] = useState(false);
-  const [logX, setLogX] = useState(false);
-  const [zoom, setZoom] = useState<Range | undefined>();
+  const given = Number(query.smooth ?? usualSmoothing);
+  const [smooth, setSmooth] = useState(given >= 0 && given < 1 ? given : usualSmoothing);
+  const logY = query.log?.includes("y") ?? false;
+  const logX = query.log?.includes("x") ?? false;
+  const zoom = useMemo(() => rangeOf(query.zoom), [query.zoom]);
+  const put = (change: Query): void => go(address(["run", id], { ...query, ...change }), true);
+  const setLog = (y: boolean, x: boolean): void => put({ log: `${y ? "y" : ""}${x ? "x" : ""}` });
+  const setZoom = (range: Range | undefined): void => put({ zoom: range && `${Math.max(0, round(range.from))}-${round(range.to)}` });
   const [at, setAt] = useState<number | undefined>();
   const plots = useMemo(() => (value ? plotsOf(value, smooth) : []), [value, smooth]);
   if (!value) return fault ? <Fault text={fault} /> : <Waiting />;
@@ -169,14 +187,23 @@ export function Overview({ id }: { readonly id: string }): JSX.Element {
         <legend class="sr">Curves</legend>
         <label>
           Smoothing
-          <input type="range" min="0" max="0.98" step="0.02" value={smooth} onInput={(event) => setSmooth(Number(event.currentTarget.value))} />
+          <input
+            type="range"
+            min="0"
+            max="0.98"
+            step="0.02"
+            value={smooth}
+            onInput={(event) => setSmooth(Number(event.currentTarget.value))}
+            // Once it is let go: browsers slow down pages that write their address many times a second.
+            onChange={(event) => put({ smooth: Number(event.currentTarget.value) === usualSmoothing ? undefined : event.currentTarget.value })}
+          />
           <output>{smooth === 0 ? "off" : smooth.toFixed(2)}</output>
         </label>
         <label>
-          <input type="checkbox" checked={logY} onChange={(event) => setLogY(event.currentTarget.checked)} /> log values
+          <input type="checkbox" checked={logY} onChange={(event) => setLog(event.currentTarget.checked, logX)} /> log values
         </label>
         <label>
-          <input type="checkbox" checked={logX} onChange={(event) => setLogX(event.currentTarget.checked)} /> log steps
+          <input type="checkbox" checked={logX} onChange={(event) => setLog(logY, event.currentTarget.checked)} /> log steps
         </label>
         <button type="button" disabled={!zoom} onClick={() => setZoom(undefined)}>
           Whole run
@@ -206,13 +233,15 @@ export function Overview({ id }: { readonly id: string }): JSX.Element {
   );
 }
 
+const round = (step: number): number => Number(step.toFixed(2));
+
 function plotsOf(value: Data, smooth: number): { title: string; charts: (Plot & { lines: Line[] })[] }[] {
   const { table } = value;
   const seen = new Set<string>(["reward_min", "reward_max"]);
   const lineOf = (name: string, per = 1): Line => {
     const column = per === 1 ? table.columns[name] : table.columns[name].map((each) => (each === null ? null : each / per));
     const values = smoothed(column, smooth);
-    return { label: labelOf(name), steps: table.steps, values, ...(smooth > 0 && { raw: column }) };
+    return { label: labelOf(name), name, steps: table.steps, values, ...(smooth > 0 && { raw: column }) };
   };
   const made = sections.map(({ title, plots }) => ({
     title,
@@ -232,7 +261,28 @@ function plotsOf(value: Data, smooth: number): { title: string; charts: (Plot & 
   return [...made, { title: "Further numbers", charts: rest }].filter(({ charts }) => charts.length > 0);
 }
 
-const clocks: { readonly [name: string]: string } = {
+/** Columns in words, where their chart does not say all. */
+const labels: { readonly [name: string]: string } = {
+  groups_silent: "all of them",
+  "groups.equal": "all scores equal",
+  "groups.one_scored": "one answer with a score",
+  "groups.unscored": "no answer with a score",
+  tokens_mean: "mean",
+  tokens_max: "longest",
+  turns: "mean",
+  turns_max: "most",
+  clip_low: "below the lower bound",
+  clip_high: "above the upper bound",
+  clip_dual: "beyond the dual bound",
+  ratio: "mean",
+  ratio_max: "largest",
+  gap_mean: "mean",
+  gap_max: "largest",
+  gap_kl: "KL",
+  kl_k1: "mean log ratio (k1)",
+  kl_k3: "k3 of the rollout",
+  kl_reference: "to the reference",
+  kl_teacher: "to the teacher",
   "clock.ms": "all",
   "clock.sample_ms": "sampling",
   "clock.coefficients_ms": "coefficients",
@@ -242,7 +292,7 @@ const clocks: { readonly [name: string]: string } = {
   "clock.trained_per_s": "trained",
 };
 
-const labelOf = (name: string): string => clocks[name] ?? name.replace(/^(verdict|reason|clock|groups)\./, "");
+const labelOf = (name: string): string => labels[name] ?? name.replace(/^(verdict|reason|clock|groups)\./, "");
 
 function heldoutLines({ evaluations }: Data): Line[] {
   const steps = evaluations.map(({ step }) => step);

@@ -39,6 +39,8 @@ export function useRoute(): Route {
   useEffect(() => {
     const changed = (): void => set(parse(location.hash));
     addEventListener("hashchange", changed);
+    // What was gone to between the first drawing and now has told nobody.
+    changed();
     return () => removeEventListener("hashchange", changed);
   }, []);
   return route;
