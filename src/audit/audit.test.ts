@@ -140,6 +140,7 @@ describe("an audit", () => {
       "error",
     ]);
     expect(report.hacks.find(({ kind }) => kind === "empty")?.accepted).toBe(0);
+    expect(report.examples.rejected.find(({ outcome }) => outcome === "error")?.message).toBe("I cannot read that");
   });
 
   it("stops a verifier that spins, and goes on", async () => {

@@ -78,6 +78,8 @@ export interface Example {
   readonly of: string;
   readonly outcome: Outcome;
   readonly reason?: string;
+  /** What a verifier said that failed to judge. */
+  readonly message?: string;
 }
 
 export interface AuditReport {
@@ -168,6 +170,7 @@ type Asked = Pick<Pair | Hack, "gold" | "text">;
 interface Judged {
   readonly outcome: Outcome;
   readonly reason?: string;
+  readonly message?: string;
   readonly ms: number;
 }
 
@@ -193,7 +196,13 @@ async function judgeOne(pool: JudgePool, { gold, text }: Asked, number: number, 
     reference: { state: "gold", answer: gold.text, version: 0 },
   };
   const verdict = await pool.judge(problem, frame?.replace("{}", () => text) ?? text, false);
-  return { outcome: outcomeOf(verdict), ...("reason" in verdict && { reason: verdict.reason }), ms: verdict.elapsedMs ?? 0 };
+  const message = verdict.kind === "unscored" ? (verdict.evidence as { readonly message?: unknown } | undefined)?.message : undefined;
+  return {
+    outcome: outcomeOf(verdict),
+    ...("reason" in verdict && { reason: verdict.reason }),
+    ...(typeof message === "string" && { message }),
+    ms: verdict.elapsedMs ?? 0,
+  };
 }
 
 /** Only `accept` is acceptance. What was stopped by a clock is apart from what failed otherwise. */
@@ -242,10 +251,12 @@ function wrongCells(judged: readonly ({ readonly of: string } & Judged)[]): Wron
 
 function examplesOf(judged: readonly ({ readonly gold: Gold; readonly text: string; readonly of: string } & Judged)[]): Example[] {
   const kept = new Map<string, number>();
-  return judged.flatMap(({ gold, text, of, outcome, reason }) => {
+  return judged.flatMap(({ gold, text, of, outcome, reason, message }) => {
     const count = kept.get(of) ?? 0;
     kept.set(of, count + 1);
-    return count < mostExamples ? [{ gold: gold.text, text, of, outcome, ...(reason !== undefined && { reason }) }] : [];
+    return count < mostExamples
+      ? [{ gold: gold.text, text, of, outcome, ...(reason !== undefined && { reason }), ...(message !== undefined && { message }) }]
+      : [];
   });
 }
 

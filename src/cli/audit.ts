@@ -120,12 +120,15 @@ function linesOf(report: AuditReport): string[] {
   ]);
   const wrong = [...mutants, ...hacks].filter(({ accepted }) => accepted > 0);
   const passing = steps.filter(({ one_less, one_more }) => one_less === "accept" || one_more === "accept");
+  const failed = cells.reduce((total, { error, timeout }) => total + error + timeout, 0);
+  const why = report.examples.rejected.find(({ message }) => message !== undefined);
   const sum = (list: readonly WrongCell[], of: "n" | "accepted"): number => list.reduce((total, cell) => total + cell[of], 0);
   return [
     bold(`${report.verifier}: ${report.golds} references, ${report.verdicts} verdicts`),
     `accepts ${self_validation.accepted} of ${self_validation.n} references against themselves; misses ${in_contract.failures} of ${in_contract.n} right answers that it promises to read`,
     "",
     ...table([["rewritten", "n", "accepted", "rejected", "failed", "rejected, 95 %"], ...rows], [1, 2, 3, 4]),
+    ...(failed === 0 ? [] : [`failed: ${failed} verdicts${why ? `, as of ${quoted(why.text)}: ${why.message}` : ""}`]),
     "",
     `wrong answers accepted: ${sum(mutants, "accepted")} of ${sum(mutants, "n")} changed values, ${sum(hacks, "accepted")} of ${sum(hacks, "n")} responses without an answer`,
     ...table(wrong.map(({ kind, n, accepted }) => [`  ${kind}`, `${accepted} of ${n}`])),

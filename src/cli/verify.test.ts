@@ -43,6 +43,22 @@ describe("touchstone verify", () => {
     expect(JSON.parse(choice.out)).toMatchObject({ verdict: "accept", evidence: { read: "B" } });
   });
 
+  it("judges as a task of one's own does, by its file", async () => {
+    const file = join(scratch(), "task.ts");
+    writeFileSync(
+      file,
+      `import { defineTask } from "touchstone-rl";
+export default defineTask({
+  name: "ends",
+  draw: () => ({ prompt: "say 5", answer: "5" }),
+  verify: ({ response, reference }) => response.endsWith(\`#\${reference}\`),
+});
+`,
+    );
+    expect((await verify(file, ...answer("5", "so #5"))).out.split("\n")[0]).toBe("accept");
+    expect((await verify(file, ...answer("5", "so #6"))).out.split("\n")[0]).toBe("reject (wrong)");
+  });
+
   it("judges the rows of a file as they come, and sums up where they have labels", async () => {
     const rows = [
       { gold: "1/2", pred: "0.5", expected: true, category: "fraction", kind: "answer" },

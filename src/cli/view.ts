@@ -1,5 +1,5 @@
 /** `touchstone view`: runs as a page in the browser, live or finished, from their folders alone. */
-import { existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
 import { type Command, Option } from "commander";
@@ -58,7 +58,8 @@ async function view(runs: readonly string[], flags: ViewFlags): Promise<void> {
   const answers = new Answers({ paths, expected: flags.beside ? paths : [] });
   if (flags.export !== undefined) return write(answers, flags.export);
   const { host = "127.0.0.1", port, token } = flags;
-  const secret = token === true || (token === undefined && !isLoopback(host)) ? newToken() : token || undefined;
+  if (token === "") throw new ConfigError({ place: "option --token", cause: "it is empty", mend: "give a text, or --token alone to have one made" });
+  const secret = token === true || (token === undefined && !isLoopback(host)) ? newToken() : token;
   const served = await serveAt(port, { answers, host, ...(secret !== undefined && { token: secret }) });
   print(served.address);
   if (!flags.beside) process.stderr.write("The view is at this address until Ctrl-C.\n");
@@ -75,10 +76,18 @@ async function view(runs: readonly string[], flags: ViewFlags): Promise<void> {
 async function write(answers: Answers, file: string): Promise<void> {
   const folder = dirname(resolve(file));
   refuseUnlessWritable(folder);
+  refuseUnlessPage(file);
   const text = fileOf(readPage(), await archiveOf(answers));
   mkdirSync(folder, { recursive: true });
   writeFileSync(file, text);
   print(`${file}, ${(text.length / 1e6).toFixed(1)} MB`);
+}
+
+/** A page is written over, since it can be made again; whatever else is there is not. */
+function refuseUnlessPage(file: string): void {
+  if (!statSync(file, { throwIfNoEntry: false })?.isFile()) return;
+  if (/^<!doctype html>/i.test(readFileSync(file, "utf8").slice(0, 15))) return;
+  throw new ConfigError({ place: `option --export: ${file}`, cause: "it is there already and is no page", mend: "give a new file" });
 }
 
 /** At the port that was asked for, or at the usual one where it is free. */

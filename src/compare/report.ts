@@ -194,7 +194,10 @@ function notesOf(arms: readonly Arm[]): string[] {
     else if (pairs.length === 1)
       notes.push(`${names} have one seed in common, so there is no interval over seeds: another seed may turn the difference around`);
     const left = first.runs.length + arm.runs.length - 2 * pairs.length;
-    if (pairs.length > 0 && left > 0) notes.push(`${left} runs of ${names} have no pair and count in the means alone`);
+    if (pairs.length > 0 && left > 0)
+      notes.push(
+        left === 1 ? `one run of ${names} has no pair and counts in the mean alone` : `${left} runs of ${names} have no pair and count in the means alone`,
+      );
     if (pairs.some(([a, b]) => a.data !== b.data)) notes.push(`${names} were trained on different problems`);
   }
   return notes;

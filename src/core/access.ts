@@ -1,6 +1,7 @@
 /** Who may ask a server: this machine, and from other addresses those who know its token. */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage, Server } from "node:http";
+import { networkInterfaces } from "node:os";
 import { ConfigError } from "./errors.js";
 
 export const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127\.\d+\.\d+\.\d+$/.test(host);
@@ -53,5 +54,12 @@ export function hostOf({ headers: { host = "" } }: IncomingMessage): string {
 /** The token that a request bears. */
 export const bearerOf = (request: IncomingMessage): string | undefined => /^Bearer (.+)$/i.exec(request.headers.authorization ?? "")?.[1];
 
-/** An address as it is typed into a browser or a program. */
-export const addressText = (host: string, port: number): string => `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+/** An address as it is typed into a browser or a program: of "all of this machine" the first that other machines can reach. */
+export function addressText(host: string, port: number): string {
+  const every = host === "0.0.0.0" || host === "::";
+  const outward = Object.values(networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .find(({ internal, family }) => !internal && family === "IPv4");
+  const named = every ? (outward?.address ?? "127.0.0.1") : host;
+  return `http://${named.includes(":") ? `[${named}]` : named}:${port}`;
+}

@@ -16,9 +16,11 @@ export interface Compared {
 /** `seed-3` of `grpo/seed-3`. */
 const seedFolder = /^(.*)\/seed-\d+$/;
 
-/** What gathers runs of several seeds: the folder that they lie in, else the method. */
-function labelOf({ found, watched }: Compared): string {
-  return seedFolder.exec(found.name)?.[1] ?? (watched?.card().method || found.name);
+/** What gathers runs of several seeds: the folders that they lie in, else the method; beside such folders a run has its own name. */
+function labelsOf(compared: readonly Compared[]): string[] {
+  const folders = compared.map(({ found }) => seedFolder.exec(found.name)?.[1]);
+  const some = folders.some((folder) => folder !== undefined);
+  return compared.map(({ found, watched }, i) => folders[i] ?? ((some ? undefined : watched?.card().method) || found.name));
 }
 
 /** Paths without the folders that all of them lie in. */
@@ -30,7 +32,7 @@ function withoutCommon(labels: readonly string[]): readonly string[] {
 /** Runs into arms: those of one label are one arm if their seeds differ. */
 function armsOf(compared: readonly Compared[]): { label: string; members: Compared[] }[] {
   const byLabel = new Map<string, Compared[]>();
-  const labels = withoutCommon(compared.map(labelOf));
+  const labels = withoutCommon(labelsOf(compared));
   compared.forEach((each, i) => {
     byLabel.set(labels[i], [...(byLabel.get(labels[i]) ?? []), each]);
   });

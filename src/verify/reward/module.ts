@@ -18,7 +18,7 @@ export const moduleOptions = rewardOptions.extend({
 /** A reward: a number on any scale, true or false, null for none, or an object with `reward` and whatever explains it. */
 export type Reward = (problem: RewardProblem, response: string, more: { readonly truncated: boolean }) => unknown;
 
-/** The verifier of a module's function; an exported verifier is itself. Throws ConfigError where there is neither. */
+/** The verifier of a module's function; an exported verifier is itself, and an exported task brings its own. Throws ConfigError where there is none of them. */
 export async function moduleVerifier({ module, ...options }: { readonly module: string; readonly [name: string]: Json }): Promise<Verifier> {
   const file = fileURLToPath(module);
   const place = `verifier ${basename(file)}`;
@@ -26,6 +26,8 @@ export async function moduleVerifier({ module, ...options }: { readonly module: 
   const loaded = await loadModule(module);
   const exported = loaded[name];
   if (isVerifier(exported)) return exported;
+  const ofTask = isTaskMaker(exported) ? exported().verifier : (exported as { readonly verifier?: unknown } | undefined | null)?.verifier;
+  if (isVerifier(ofTask)) return ofTask;
   if (typeof exported !== "function") {
     const names = Object.keys(loaded).filter((each) => typeof loaded[each] === "function");
     const mend =
@@ -47,6 +49,9 @@ export async function moduleVerifier({ module, ...options }: { readonly module: 
     },
   };
 }
+
+/** What `defineTask` gives: a function that makes the task of options, here of none. */
+const isTaskMaker = (value: unknown): value is () => { readonly verifier?: unknown } => typeof value === "function" && "taskName" in value;
 
 function isVerifier(value: unknown): value is Verifier {
   const { verify, checkReference } = (value ?? {}) as Partial<Verifier>;
