@@ -33,5 +33,11 @@ describe("touchstone start", () => {
     const last = await measured("last");
     expect([last.value, last.low, last.high]).toEqual([result.after, ...result.after_ci]);
     expect([(await measured("first", "--greedy")).value, (await measured("last", "--greedy")).value]).toEqual([result.greedy_before, result.greedy_after]);
+    // The first look at the run has them too.
+    const shown = JSON.parse((await touchstone("show", out, "--json")).out);
+    expect(shown.evaluations.map(({ step, estimates: [{ value }] }: { step: number; estimates: { value: number }[] }) => [step, value])).toEqual([
+      [0, result.before],
+      [3, result.after],
+    ]);
   });
 });

@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import { shellWord } from "../core/shell.js";
 import { refuseUnlessWritable } from "../core/writable.js";
 import { refuseUnlessNew } from "../train/store/fresh.js";
-import { type TrainResult, train } from "../train/train.js";
+import { type TrainHooks, type TrainResult, train } from "../train/train.js";
 import { wholeNumber } from "./flags.js";
 import { freeFolder } from "./free-folder.js";
 import { invocation } from "./invocation.js";
@@ -44,8 +44,34 @@ interface Scores {
   readonly greedy: Score;
 }
 
-async function scoresOf(model: string, silent: boolean): Promise<Scores> {
-  return { sampled: await rightAnswers(model, false, silent), greedy: await rightAnswers(model, true, silent) };
+/** What the run measures itself, at temperature 1, by step: so it is in the run too, and the same as `touchstone eval` says. */
+class Measured {
+  private readonly scores = new Map<number, Score>();
+
+  /** The hooks of a run, with evaluations kept on their way. */
+  along({ onProgress, ...hooks }: TrainHooks): TrainHooks {
+    return {
+      ...hooks,
+      onProgress: (progress) => {
+        if (progress.kind === "evaluation") {
+          const estimates = progress.data.estimates as readonly { readonly name: string; readonly value: number | null; readonly interval: Interval | null }[];
+          const { value, interval } = estimates.find(({ name }) => name === "avg") ?? {};
+          if (value != null && interval != null) this.scores.set(progress.step, { value, interval: [interval.low, interval.high] });
+        }
+        onProgress?.(progress);
+      },
+    };
+  }
+
+  /** Of a step; measured now where the run did not. */
+  async at(step: number, model: string, silent: boolean): Promise<Score> {
+    return this.scores.get(step) ?? (await rightAnswers(model, false, silent));
+  }
+}
+
+interface Interval {
+  readonly low: number;
+  readonly high: number;
 }
 
 async function run({ steps, seed, out = freeFolder("runs/start"), json }: StartFlags): Promise<void> {
@@ -57,12 +83,13 @@ async function run({ steps, seed, out = freeFolder("runs/start"), json }: StartF
   const say = (text: string): void => {
     if (!silent) print(text);
   };
-  const before = await scoresOf(starterFolder, silent);
-  say(`${paint.bold("before")}  ${row(before)}`);
+  const greedy = await rightAnswers(starterFolder, true, silent);
+  say(`${paint.bold("before")}  ${withInterval(greedy)} greedy, of ${heldOut} held-out problems`);
   const watch = new Watch(silent);
+  const measured = new Measured();
   let result: TrainResult;
   try {
-    result = await train({ ...mainJob(steps), out, seed, ...watch.hooks });
+    result = await train({ ...mainJob(steps), eval: { every: steps, problems: heldOut }, out, seed, ...measured.along(watch.hooks) });
   } finally {
     watch.end();
   }
@@ -75,7 +102,8 @@ async function run({ steps, seed, out = freeFolder("runs/start"), json }: StartF
     process.exitCode = interruptedCode;
     return;
   }
-  const after = await scoresOf(result.model, silent);
+  const before: Scores = { sampled: await measured.at(0, starterFolder, silent), greedy };
+  const after: Scores = { sampled: await measured.at(result.steps, result.model, silent), greedy: await rightAnswers(result.model, true, silent) };
   say(`${paint.bold("before")}  ${row(before)}`);
   say(`${paint.bold("after")}   ${row(after)}`);
   const wall = (performance.now() - started) / 1000;
