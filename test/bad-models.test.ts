@@ -1,5 +1,5 @@
 /** Model folders and files with something wrong in them: one sentence each, from the headers, before an engine is started or weights are read. */
-import { cpSync, mkdtempSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -109,6 +109,29 @@ const cases: readonly Case[] = [
   ["an odd head", config({ head_dim: 15 }), "{folder}/config.json: head_dim is 15; make it even: rotary embedding turns pairs"],
   ["a number of layers that is none", config({ num_hidden_layers: -2 }), "{folder}/config.json: num_hidden_layers is -2; give a positive number"],
   [
+    "more layers than could be told apart",
+    config({ num_hidden_layers: 1e9 }),
+    "{folder}/config.json: num_hidden_layers is 1000000000, and at most 4096 are read; take a configuration that belongs to the weights",
+  ],
+  [
+    "two architectures",
+    config({ architectures: ["LlamaForCausalLM", "Qwen2ForCausalLM"] }),
+    "{folder}/config.json: architectures has 2 entries; leave the one that the weights are of",
+  ],
+  [
+    "a model type of another architecture",
+    config({ model_type: "mixtral" }),
+    '{folder}/config.json: model_type is "mixtral" and the architecture LlamaForCausalLM; take a configuration that belongs to the weights',
+  ],
+  [
+    "a GGUF file in place of the folder's own files",
+    (folder) => {
+      for (const name of ["config.json", "model.safetensors", "tokenizer.json"]) rmSync(join(folder, name));
+      cpSync(fixture("gguf", "llama-f32.gguf"), join(folder, "small.gguf"));
+    },
+    "model {folder}: it has neither config.json nor run.json; give the GGUF file in it: {folder}/small.gguf",
+  ],
+  [
     "a width that is missing",
     json("config.json", (own) => delete own.hidden_size),
     "{folder}/config.json: hidden_size is missing; take the config.json that belongs to the weights",
@@ -174,6 +197,14 @@ const cases: readonly Case[] = [
     "{folder}: its weights are in pytorch_model.bin, which only Python can read; save the model again as safetensors",
   ],
   [
+    "a folder in place of the weights",
+    (folder) => {
+      rmSync(join(folder, "model.safetensors"));
+      mkdirSync(join(folder, "model.safetensors"));
+    },
+    "{folder}/model.safetensors: it is a folder; put the file there",
+  ],
+  [
     "weights that are cut among the tensors",
     cut("model.safetensors", 100_000),
     "{folder}/model.safetensors: it is truncated: tensor model.embed_tokens.weight ends at byte 104464 of 100000; fetch or write the file again",
@@ -232,6 +263,56 @@ const cases: readonly Case[] = [
     "a tokenizer with a broken part",
     json("tokenizer.json", (own) => Object.assign(own, { pre_tokenizer: { type: "Magic" } })),
     "{folder}/tokenizer.json: no tokenizer can be built from it (Unknown PreTokenizer type: Magic); take the file that belongs to the model",
+  ],
+  [
+    "a vocabulary that is a list",
+    json("tokenizer.json", (own) => Object.assign(own.model as Fields, { vocab: ["a"] })),
+    "{folder}/tokenizer.json: its vocabulary is no object of tokens and their ids; take the file that belongs to the model",
+  ],
+  [
+    "an id that is none",
+    json("tokenizer.json", (own) => Object.assign((own.model as { vocab: Fields }).vocab, { "5": "7" })),
+    '{folder}/tokenizer.json: token "5" of its vocabulary has the id "7"; take the file that belongs to the model',
+  ],
+  [
+    "an id that two tokens have",
+    json("tokenizer.json", (own) => Object.assign((own.model as { vocab: Fields }).vocab, { "5": (own.model as { vocab: Fields }).vocab["6"] })),
+    '{folder}/tokenizer.json: tokens "5" and "6" of its vocabulary have the same id 21; take the file that belongs to the model',
+  ],
+  [
+    "a merge of what is no token",
+    json("tokenizer.json", (own) => ((own.model as { merges: unknown[] }).merges as unknown[]).push("qqq zzz")),
+    '{folder}/tokenizer.json: merge "qqq zzz" is of "qqq", which is no token; take the file that belongs to the model',
+  ],
+  [
+    "no merges",
+    json("tokenizer.json", (own) => delete (own.model as Fields).merges),
+    "{folder}/tokenizer.json: it has no list of merges; take the file that belongs to the model",
+  ],
+  [
+    "added tokens that are no list",
+    json("tokenizer.json", (own) => Object.assign(own, { added_tokens: "none" })),
+    "{folder}/tokenizer.json: added_tokens is no list; take the file that belongs to the model",
+  ],
+  [
+    "an added token in another's place",
+    json("tokenizer.json", (own) => (own.added_tokens as Fields[]).push({ id: 50, content: "<extra>", special: true })),
+    '{folder}/tokenizer.json: added token "<extra>" has the id 50 of token "S"; take the file that belongs to the model',
+  ],
+  [
+    "an end token that is no token",
+    json("tokenizer_config.json", (own) => Object.assign(own, { eos_token: "<nope>" })),
+    '{folder}/tokenizer_config.json: its eos_token "<nope>" is no token of the vocabulary; take the file that belongs to the tokenizer',
+  ],
+  [
+    "an end token named by its number",
+    json("tokenizer_config.json", (own) => Object.assign(own, { eos_token: 5 })),
+    "{folder}/tokenizer_config.json: eos_token is 5; write the token's text",
+  ],
+  [
+    "a chat template that is no text",
+    json("tokenizer_config.json", (own) => Object.assign(own, { chat_template: { default: "x" } })),
+    '{folder}/tokenizer_config.json: chat_template is {"default":"x"}; write the template\'s text, or a list of templates with their names',
   ],
   [
     "a tokenizer without an end token",
@@ -324,6 +405,38 @@ const ofFiles: readonly (readonly [what: string, wrong: (bytes: Buffer) => Uint8
       ),
     "{file}: the architecture gemma is not known; use a model of llama, qwen2, qwen3",
   ],
+  [
+    "without a vocabulary",
+    (bytes) => Buffer.from(bytes.toString("latin1").replaceAll("tokenizer.ggml.tokens", "tokenizer.ggml.tokenz"), "latin1"),
+    "{file}: it has no vocabulary (tokenizer.ggml.tokens); give the model as a Hugging Face folder, whose tokenizer.json says the rule",
+  ],
+  [
+    "whose tensors are of another model than its metadata",
+    (bytes) => {
+      const at = bytes.indexOf("llama.feed_forward_length") + "llama.feed_forward_length".length + 4;
+      bytes.writeUInt32LE(128, at);
+      return bytes;
+    },
+    "{file}: tensor blk.0.ffn_gate.weight has the shape [96,64] and its metadata asks for [128,64]; convert the model again",
+  ],
+  [
+    "that has fewer layers than its metadata says",
+    (bytes) => {
+      const at = bytes.indexOf("llama.block_count") + "llama.block_count".length + 4;
+      bytes.writeUInt32LE(3, at);
+      return bytes;
+    },
+    "{file}: it has no tensor for model.layers.2.self_attn.q_proj.weight; convert the model again, or take a whole file",
+  ],
+  [
+    "that is said to have more layers than could be told apart",
+    (bytes) => {
+      const at = bytes.indexOf("llama.block_count") + "llama.block_count".length + 4;
+      bytes.writeUInt32LE(4_000_000_000, at);
+      return bytes;
+    },
+    "{file}, metadata: num_hidden_layers is 4000000000, and at most 4096 are read; take a configuration that belongs to the weights",
+  ],
 ];
 
 /** Of an adapter on its base. */
@@ -345,6 +458,12 @@ const ofAdapters: readonly (readonly [what: string, base: string, wrong: Wrong, 
     "llama-tied",
     json("adapter_config.json", (own) => Object.assign(own, { r: 8 })),
     "{adapter}/adapter_model.safetensors: tensor base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight is of rank 4, and adapter_config.json says r 8; take weights and configuration of one adapter",
+  ],
+  [
+    "no factor",
+    "llama-tied",
+    json("adapter_config.json", (own) => delete own.lora_alpha),
+    "{adapter}/adapter_config.json: lora_alpha is missing; take the adapter_config.json that belongs to the weights",
   ],
   [
     "another kind of adapter",

@@ -62,7 +62,9 @@ export class SafetensorsFile {
   static async open(path: string): Promise<SafetensorsFile> {
     const handle = await open(path, "r").catch((error: NodeJS.ErrnoException) => refuse(path, `it cannot be read (${error.code})`, "check the path"));
     try {
-      const { size } = await handle.stat();
+      const about = await handle.stat();
+      if (!about.isFile()) refuse(path, "it is a folder", "put the file there");
+      const { size } = about;
       const { entries, metadata } = await readHeader(handle, path, size);
       return new SafetensorsFile(path, handle, entries, metadata);
     } catch (error) {

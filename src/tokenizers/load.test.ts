@@ -68,7 +68,7 @@ describe("a folder", () => {
       config((json) => {
         json.eos_token = "<|nowhere|>";
       }),
-      /its tokenizer has no end token/,
+      /tokenizer_config\.json: its eos_token "<\|nowhere\|>" is no token of the vocabulary; take the file/,
     ],
     [
       "whose template has a fault of syntax",

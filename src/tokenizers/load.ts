@@ -7,6 +7,7 @@ import type { Json } from "../core/json.js";
 import { placeIn, readJson } from "../core/json-text.js";
 import type { Tokenizer } from "../core/tokenizer.js";
 import { type AddedToken, HubTokenizer, type TokenizerFile } from "./hub.js";
+import { checkParts, checkSettings } from "./parts.js";
 import { ChatTemplate, type TemplateOptions } from "./template.js";
 
 export interface TokenizerOptions extends TemplateOptions {
@@ -54,7 +55,10 @@ export async function loadTokenizer(folder: string, options: TokenizerOptions = 
       mend: `use a tokenizer of ${models.join(", ")}`,
     });
   }
-  const config = optional(join(folder, "tokenizer_config.json"));
+  const settings = join(folder, "tokenizer_config.json");
+  const config = optional(settings);
+  checkParts(file, place);
+  checkSettings(config, settings);
   return hubTokenizer({ place, file, config, folder }, options);
 }
 
@@ -87,6 +91,12 @@ export function hubTokenizer({ place, file, config, folder }: HubFiles, options:
   const names = namesOf(config);
   const idOf = (name: string | undefined): number | undefined => (name === undefined ? undefined : (added.get(name)?.id ?? inVocabulary(file, name)));
   const eos = idOf(names.eos_token);
+  if (eos === undefined && names.eos_token !== undefined)
+    throw new ModelError({
+      place: folder === undefined ? place : join(folder, "tokenizer_config.json"),
+      cause: `its eos_token ${JSON.stringify(names.eos_token)} is no token of the vocabulary`,
+      mend: "take the file that belongs to the tokenizer",
+    });
   const others = folder === undefined ? [] : ["generation_config.json", "config.json"].flatMap((name) => idsOf(optional(join(folder, name)).eos_token_id));
   const eosIds = [...new Set([...(eos === undefined ? [] : [eos]), ...others])];
   if (eosIds.length === 0) {
@@ -122,7 +132,11 @@ function namesOf(config: Fields): { readonly [name: string]: string } {
 
 function inVocabulary({ model }: TokenizerFile, name: string): number | undefined {
   const { vocab } = model;
-  const id = vocab !== null && typeof vocab === "object" && !Array.isArray(vocab) ? (vocab as Fields)[name] : undefined;
+  if (Array.isArray(vocab)) {
+    const place = (vocab as readonly Json[]).findIndex((piece) => Array.isArray(piece) && piece[0] === name);
+    return place < 0 ? undefined : place;
+  }
+  const id = vocab !== null && typeof vocab === "object" ? (vocab as Fields)[name] : undefined;
   return typeof id === "number" ? id : undefined;
 }
 

@@ -1,5 +1,5 @@
 /** What a user names as a model: the folder of a model, or a run with one of its checkpoints. */
-import { existsSync, statSync } from "node:fs";
+import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { ModelError } from "../core/errors.js";
 import { checkpointPaths } from "./store/checkpoints.js";
@@ -32,8 +32,15 @@ export function namedModel(text: string, what = "model"): NamedModel {
   if (existsSync(join(path, "run.json"))) return fromRun(path, mark ?? "last", place);
   if (mark !== undefined) throw new ModelError({ place, cause: `${path} is no run, so it has no checkpoint ${mark}`, mend: "leave @ out" });
   if (!["config.json", "adapter_config.json"].some((name) => existsSync(join(path, name))))
-    throw new ModelError({ place, cause: "it has neither config.json nor run.json", mend });
+    throw new ModelError({ place, cause: "it has neither config.json nor run.json", mend: ggufIn(path) ?? mend });
   return { folder: path };
+}
+
+/** A folder as downloads leave it, with a model in one file. */
+function ggufIn(folder: string): string | undefined {
+  const found = readdirSync(folder).filter((name) => name.endsWith(".gguf"));
+  if (found.length === 0) return undefined;
+  return found.length === 1 ? `give the GGUF file in it: ${join(folder, found[0])}` : `give one of the GGUF files in it: ${found.sort().join(", ")}`;
 }
 
 function fromRun(path: string, mark: string, place: string): NamedModel {

@@ -95,6 +95,7 @@ export function tokenizerOf(file: Metadata): TokenizerFiles {
   if (model !== "gpt2" && model !== "llama")
     refuse(`its vocabulary is of the kind ${model}, and byte-level pairs (gpt2) and SentencePiece pairs (llama) alone are read from GGUF files`);
   const tokens = file.list("tokenizer.ggml.tokens") as readonly string[];
+  if (tokens.length === 0) refuse("it has no vocabulary (tokenizer.ggml.tokens)");
   const types = file.list("tokenizer.ggml.token_type") as readonly number[];
   const typed = (id: number): number => types[id] ?? 1;
   const all = [...tokens.entries()];

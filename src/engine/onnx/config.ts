@@ -88,7 +88,7 @@ export function parseModelConfig(json: Json, place: string): DecoderConfig {
   const [padId] = r.ids("pad_token_id", vocabulary);
   return {
     family,
-    layers: r.count("num_hidden_layers"),
+    layers: layersOf(r),
     width,
     heads,
     kvHeads,
@@ -113,8 +113,21 @@ function architectureOf(r: Reader): Architecture {
   const names = Array.isArray(named) ? (named as readonly Json[]) : [];
   const byType = Object.keys(architectures).find((name) => architectures[name].modelType === r.fields.model_type);
   const name = names.length > 0 ? String(names[0]) : (byType ?? String(r.fields.model_type ?? "none"));
+  if (names.length > 1) r.fail(`architectures has ${names.length} entries`, "leave the one that the weights are of");
   if (!Object.hasOwn(architectures, name)) r.fail(`the architecture ${name} is not known`, `use a model of ${Object.keys(architectures).join(", ")}`);
+  const { modelType } = architectures[name];
+  if (r.has("model_type") && r.fields.model_type !== modelType)
+    r.fail(`model_type is ${JSON.stringify(r.fields.model_type)} and the architecture ${name}`, "take a configuration that belongs to the weights");
   return architectures[name];
+}
+
+/** Far above any model, and few enough that what is said of each layer fits into memory. */
+const mostLayers = 4096;
+
+function layersOf(r: Reader): number {
+  const layers = r.count("num_hidden_layers");
+  if (layers > mostLayers) r.fail(`num_hidden_layers is ${layers}, and at most ${mostLayers} are read`, "take a configuration that belongs to the weights");
+  return layers;
 }
 
 /** Takes the token ids of generation_config.json where it names them: it may list more than one id that ends a text. */

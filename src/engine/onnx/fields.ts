@@ -22,7 +22,7 @@ export class Reader {
 
   number(key: string, fallback?: number): number {
     const value = this.has(key) ? this.fields[key] : fallback;
-    if (value === undefined) this.fail(`${key} is missing`, "take the config.json that belongs to the weights");
+    if (value === undefined) this.fail(`${key} is missing`, `take the ${fileOf(this.place)} that belongs to the weights`);
     if (typeof value !== "number" || !Number.isFinite(value) || value <= 0) this.fail(`${key} is ${JSON.stringify(value)}`, "give a positive number");
     return value;
   }
@@ -52,10 +52,13 @@ export class Reader {
   }
 }
 
+/** The file of a place such as `folder/config.json, rope_scaling`. */
+const fileOf = (place: string): string => /[^\\/]+\.json(?=$|,)/.exec(place)?.[0] ?? "metadata";
+
 /** The object as a reader. Throws ModelError for anything else. */
 export function reader(json: Json, place: string): Reader {
   if (json === null || typeof json !== "object" || Array.isArray(json)) {
-    throw new ModelError({ place, cause: "it is not a JSON object", mend: "take the config.json that belongs to the weights" });
+    throw new ModelError({ place, cause: "it is not a JSON object", mend: `take the ${fileOf(place)} that belongs to the weights` });
   }
   return new Reader(json as Fields, place);
 }
