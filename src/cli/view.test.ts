@@ -1,8 +1,9 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { repository } from "../../test/paths.js";
 import { run } from "../../test/run.js";
+import { buildPage } from "../../test/support/page.js";
 import { scratch } from "../../test/support/tabular.js";
 import { command } from "../../test/support/touchstone.js";
 import { writtenRun } from "../../test/support/view-run.js";
@@ -12,6 +13,7 @@ const view = (...args: string[]) => run(process.execPath, [...command, "view", .
 describe("touchstone view", () => {
   const folder = join(scratch(), "run");
   writtenRun(folder, 2);
+  beforeAll(buildPage);
 
   it("writes a page in one file, over an earlier one, and over nothing else", async () => {
     const page = join(scratch(), "kept/page.html");

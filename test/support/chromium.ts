@@ -1,10 +1,9 @@
 /** A real Chromium for tests of pages, where this machine has one; what a page says in its console is kept, and asked for at the end. */
-import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
-import { repository } from "../paths.js";
+import { buildPage } from "./page.js";
 
 /** What `TOUCHSTONE_CHROMIUM` names, else the system's, else one that Playwright has fetched. */
 export function chromiumPath(): string | undefined {
@@ -24,8 +23,7 @@ export const chromiumMissing = "no Chromium here: the pages of touchstone view a
 
 /** Builds the page where the view reads it, and starts the browser. */
 export async function startChromium(executablePath: string): Promise<Browser> {
-  const { status, stderr } = spawnSync(process.execPath, ["scripts/page.mjs"], { cwd: repository, encoding: "utf8" });
-  if (status !== 0) throw new Error(`The page does not build: ${stderr}`);
+  buildPage();
   const quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
   return chromium.launch({ executablePath, args: ["--no-sandbox", ...quiet] });
 }
